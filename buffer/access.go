@@ -1,0 +1,127 @@
+package buffer
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/stream"
+)
+
+// Access is the scope of one operation on one stream:
+//
+//	acc := buffer.Begin(s)
+//	x, y := acc.Read(a), acc.Write(b)
+//	if err := acc.Err(); err == nil { … submit work with x and y to s … }
+//	err := acc.End()
+//
+// Accesses validate and never wait on the host. Acquire whatever is scarce
+// before Begin. It belongs to one goroutine and is not copied after its first
+// use.
+type Access struct {
+	s       stream.Stream
+	copying bool
+	err     error
+	n       int
+	first   [inlineOperands]operand
+	more    []operand
+}
+
+const inlineOperands = 6
+
+type operand struct {
+	core  *core
+	write bool
+}
+
+// Begin opens the scope of one operation on s.
+func Begin(s stream.Stream) Access { return Access{s: s} }
+
+// BeginCopy is Begin for a copy, whose operands may lie on other devices than
+// the stream's.
+func BeginCopy(s stream.Stream) Access { return Access{s: s, copying: true} }
+
+// Read makes the stream wait for b's latest writer and answers b's address for
+// reading. One buffer may be read several times. On error it answers 0, and
+// Err and End say why.
+func (a *Access) Read(b *Buffer) Ptr { return a.open(b, false) }
+
+// Write makes the stream wait for b's latest writer and every unfinished reader
+// and answers b's address, for reading and writing. It excludes every other
+// access, one of the same scope too: in-place use is one Write.
+func (a *Access) Write(b *Buffer) Ptr { return a.open(b, true) }
+
+// Err is the first error of the scope so far.
+func (a *Access) Err() error { return a.err }
+
+func (a *Access) open(b *Buffer, write bool) Ptr {
+	if a.err != nil {
+		return 0
+	}
+	op := "buffer.Read"
+	if write {
+		op = "buffer.Write"
+	}
+	c := b.core
+	dev := a.s.Device()
+	if dev == nil {
+		a.err = &weir.Error{Op: op, Kind: weir.KindLogic, Message: "the access's stream was released; expected a live one", Err: weir.ErrStale}
+		return 0
+	}
+	if dev != c.memory.drv && !a.copying {
+		a.err = &weir.Error{Op: op, Device: dev.Name(), Kind: weir.KindLogic, Err: weir.ErrArgument,
+			Message: fmt.Sprintf("the buffer is on %s and the stream on %s; copy the data to one device first", c.memory.drv.Name(), dev.Name())}
+		return 0
+	}
+	ptr, _, writer, err := c.enter(op, b.gen, write)
+	if err != nil {
+		a.err = err
+		return 0
+	}
+	if a.n < inlineOperands {
+		a.first[a.n] = operand{c, write}
+	} else {
+		a.more = append(a.more, operand{c, write})
+	}
+	a.n++
+	if a.err = a.s.Wait(writer); a.err != nil {
+		return 0
+	}
+	if write {
+		for _, r := range c.readers {
+			if a.err = a.s.Wait(r); a.err != nil {
+				return 0
+			}
+		}
+	}
+	return ptr
+}
+
+// End closes the scope: it records one completion of all that was submitted
+// and publishes it to every operand's ledger. It answers the scope's first
+// error. When the record fails, the stream is waited for, so that no ledger
+// holds a completion that is not true, and the failure is answered. A second
+// End does nothing.
+func (a *Access) End() error {
+	if a.n == 0 {
+		return a.err
+	}
+	done, failure := a.s.Tail()
+	for i := range a.n {
+		o := a.operand(i)
+		o.core.leave(o.write, done)
+		*o = operand{}
+	}
+	a.n, a.more = 0, nil
+	if failure == nil {
+		return a.err
+	}
+	return errors.Join(a.err, failure)
+}
+
+func (a *Access) operand(i int) *operand {
+	if i < inlineOperands {
+		return &a.first[i]
+	}
+	return &a.more[i-inlineOperands]
+}

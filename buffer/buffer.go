@@ -1,0 +1,261 @@
+package buffer
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"sync"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/hostmem"
+	"github.com/weirgo/weir/stream"
+)
+
+// Ptr is an address in a device's memory. Host code must not index it, except
+// on a host device and in page-locked memory, through HostRead and HostWrite.
+type Ptr = driver.Ptr
+
+// Buffer is one logical allocation. It is made by Memory and must not be
+// copied.
+type Buffer struct {
+	core *core
+	gen  uint64
+}
+
+// core is what a Buffer names: kept apart from it so that the collector can
+// find the Buffer unreachable while the ledger is still needed, and reused for
+// a later Buffer with another generation.
+//
+// mu guards everything but memory and is held for a few instructions; nothing
+// waits and no driver call happens under it. While writing is true the
+// completions do not change, since no other access can end.
+type core struct {
+	memory *Memory
+
+	mu      sync.Mutex
+	gen     uint64 // even: not in use
+	block   *block
+	offset  int64
+	bytes   int64
+	writer  stream.Completion
+	readers []stream.Completion // one a stream at most
+	reading int
+	writing bool
+	stack   string
+}
+
+// Bytes is the size; 0 after Free.
+func (b *Buffer) Bytes() int64 {
+	b.core.mu.Lock()
+	defer b.core.mu.Unlock()
+	if b.core.gen != b.gen {
+		return 0
+	}
+	return b.core.bytes
+}
+
+// Memory is the device memory that the buffer lies in.
+func (b *Buffer) Memory() *Memory { return b.core.memory }
+
+// Live says whether the buffer has not been freed.
+func (b *Buffer) Live() bool {
+	b.core.mu.Lock()
+	defer b.core.mu.Unlock()
+	return b.core.gen == b.gen
+}
+
+func (c *core) gone(op string) error {
+	return &weir.Error{Op: op, Device: c.memory.device().Name(), Kind: weir.KindLogic,
+		Message: "the buffer was freed; expected a live one", Err: weir.ErrClosed}
+}
+
+func (c *core) conflict(op string) error {
+	holder := fmt.Sprintf("%d open reads", c.reading)
+	if c.writing {
+		holder = "an open write"
+	}
+	return &weir.Error{Op: op, Device: c.memory.device().Name(), Kind: weir.KindLogic,
+		Message: fmt.Sprintf("the buffer of %d bytes has %s; end that access first", c.bytes, holder), Err: weir.ErrBusy}
+}
+
+// Free gives the memory back once all submitted work on it is done, without
+// waiting. A second Free does nothing. While an access is open it is an
+// ErrBusy and the buffer stays.
+func (b *Buffer) Free() error {
+	goruntime.SetFinalizer(b, nil)
+	return b.core.free(b.gen)
+}
+
+func (c *core) free(gen uint64) error {
+	c.mu.Lock()
+	if c.gen != gen {
+		c.mu.Unlock()
+		return nil
+	}
+	if c.reading > 0 || c.writing {
+		defer c.mu.Unlock()
+		return c.conflict("buffer.Free")
+	}
+	blk, bytes := c.block, c.bytes
+	c.memory.retire(blk, c.writer, c.readers)
+	c.reset()
+	c.mu.Unlock()
+	return c.memory.gaveUp(c, blk, bytes)
+}
+
+// reset ends the core's generation.
+func (c *core) reset() {
+	c.gen++
+	c.block, c.offset, c.bytes, c.stack = nil, 0, 0, ""
+	c.writer = stream.Completion{}
+	clear(c.readers)
+	c.readers = c.readers[:0]
+}
+
+// addReader keeps one completion a stream, the latest, and drops what is known
+// to be done; so a ledger is no longer than the number of streams.
+func addReader(list []stream.Completion, c stream.Completion) []stream.Completion {
+	if c.Known() {
+		return list
+	}
+	for i, d := range list {
+		if later, ok := d.Merge(c); ok {
+			list[i] = later
+			return list
+		}
+	}
+	list = slices.DeleteFunc(list, stream.Completion.Known)
+	return append(list, c)
+}
+
+// Range is a part of a buffer, in bytes.
+type Range struct{ Offset, Bytes int64 }
+
+// Partition consumes the buffer and answers one buffer for each range, each
+// with its own ledger over the same memory, which is freed with the last of
+// them. Ranges are in order, do not overlap, and lie inside. On error the
+// buffer is as it was.
+func (b *Buffer) Partition(ranges ...Range) ([]*Buffer, error) {
+	const op = "buffer.Partition"
+	c := b.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gen != b.gen {
+		return nil, c.gone(op)
+	}
+	if c.reading > 0 || c.writing {
+		return nil, c.conflict(op)
+	}
+	if len(ranges) == 0 {
+		return nil, weir.Argf(op, "no ranges; expected at least one")
+	}
+	end := int64(0)
+	for i, r := range ranges {
+		if r.Bytes <= 0 || r.Offset < end || r.Offset > c.bytes || r.Bytes > c.bytes-r.Offset {
+			return nil, weir.Argf(op, "range %d is %d bytes at %d; expected a positive size, from %d on, inside %d bytes",
+				i, r.Bytes, r.Offset, end, c.bytes)
+		}
+		end = r.Offset + r.Bytes
+	}
+	m := c.memory
+	m.share(c.block, len(ranges))
+	parts := make([]*Buffer, len(ranges))
+	for i, r := range ranges {
+		part := m.newCore()
+		part.mu.Lock()
+		part.gen++
+		part.block, part.offset, part.bytes = c.block, c.offset+r.Offset, r.Bytes
+		part.writer = c.writer
+		part.readers = append(part.readers, c.readers...)
+		part.stack = m.stack()
+		parts[i] = &Buffer{part, part.gen}
+		part.mu.Unlock()
+		parts[i].watch()
+	}
+	goruntime.SetFinalizer(b, nil)
+	c.reset()
+	m.recycle(c)
+	return parts, nil
+}
+
+// watch lets the collector free the buffer when nothing refers to it any more.
+// A finalizer, because a cleanup costs three allocations for each buffer.
+func (b *Buffer) watch() { goruntime.SetFinalizer(b, (*Buffer).unreachable) }
+
+func (b *Buffer) unreachable() { b.core.memory.reclaimLater(b.core, b.gen) }
+
+// HostRead waits until the latest writer is done and calls fn with the
+// contents, which fn must not keep or change. It works on host devices and
+// page-locked memory; elsewhere it is ErrNotSupported.
+func (b *Buffer) HostRead(ctx context.Context, fn func([]byte) error) error {
+	return b.host(ctx, "buffer.HostRead", false, fn)
+}
+
+// HostWrite waits until the latest writer and every reader is done and calls fn
+// with the contents, to be changed in place.
+func (b *Buffer) HostWrite(ctx context.Context, fn func([]byte) error) error {
+	return b.host(ctx, "buffer.HostWrite", true, fn)
+}
+
+func (b *Buffer) host(ctx context.Context, op string, write bool, fn func([]byte) error) error {
+	c := b.core
+	addr, bytes, writer, err := c.enter(op, b.gen, write)
+	if err != nil {
+		return err
+	}
+	defer c.leave(write, stream.Completion{})
+	if !c.memory.device().Capabilities().UnifiedHostAddresses && !c.block.pinned {
+		return &weir.Error{Op: op, Device: c.memory.device().Name(), Message: "host code cannot read this device's memory; copy it", Err: weir.ErrNotSupported}
+	}
+	if err := writer.Wait(ctx); err != nil {
+		return err
+	}
+	if write {
+		for _, r := range c.readers {
+			if err := r.Wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return fn(hostmem.Bytes(uintptr(addr), bytes))
+}
+
+// enter opens an access of the core. While it is open no write can end, so the
+// writer stays what it is; while a write is open, so do the readers.
+func (c *core) enter(op string, gen uint64, write bool) (addr Ptr, bytes int64, writer stream.Completion, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gen != gen {
+		return 0, 0, writer, c.gone(op)
+	}
+	if c.writing || write && c.reading > 0 {
+		return 0, 0, writer, c.conflict(op)
+	}
+	if write {
+		c.writing = true
+	} else {
+		c.reading++
+	}
+	return c.block.ptr + Ptr(c.offset), c.bytes, c.writer, nil
+}
+
+// leave closes an access and publishes its completion. A done completion of a
+// host access changes nothing in the ledger: what it waited for is done too.
+func (c *core) leave(write bool, done stream.Completion) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !write:
+		c.reading--
+		c.readers = addReader(c.readers, done)
+	case done.IsZero():
+		c.writing = false
+	default:
+		c.writing = false
+		c.writer = done
+		clear(c.readers)
+		c.readers = c.readers[:0]
+	}
+}

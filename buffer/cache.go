@@ -1,0 +1,269 @@
+package buffer
+
+import (
+	"errors"
+	"math/bits"
+	"slices"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/stream"
+)
+
+// The cache of small blocks. Sizes below smallLimit are rounded up to a class,
+// four to each doubling, and carved from slabs, so that steady state makes no
+// driver call. A free block waits in its class, oldest first, with the
+// completions of its last users.
+//
+// Which free block is taken: the oldest, if its users are done; else a fresh
+// one, so that the new owner depends on nobody; else, when inFlight blocks of
+// the class already wait for their users, the oldest all the same, and its next
+// access makes its stream wait (which costs nothing on the stream of the last
+// use).
+const (
+	smallestBlock = 256
+	smallLimit    = 1 << 20
+	classCount    = 48
+	slabBytes     = 2 << 20
+	inFlight      = 64
+)
+
+// classOf is the class of a size up to smallLimit.
+func classOf(bytes int64) int {
+	units := (bytes + smallestBlock - 1) / smallestBlock // ≥ 1
+	if units <= 4 {
+		return int(units) - 1
+	}
+	shift := bits.Len64(uint64(units-1)) - 3 // so that units-1 is 4..7 shifted
+	step := (units - 1) >> shift             // 4..7
+	return int(4*shift + int(step))
+}
+
+// classBytes is the block size of a class, the inverse of classOf.
+func classBytes(class int) int64 {
+	if class < 4 {
+		return int64(class+1) * smallestBlock
+	}
+	shift := class/4 - 1
+	step := int64(class%4 + 4)
+	return (step + 1) << shift * smallestBlock
+}
+
+// slab is one allocation cut into blocks of a class.
+type slab struct {
+	whole  *block
+	blocks []*block
+}
+
+// freeList is a queue of free blocks.
+type freeList struct {
+	blocks []*block
+	head   int
+}
+
+func (l *freeList) len() int { return len(l.blocks) - l.head }
+
+func (l *freeList) push(b *block) {
+	if l.head > 0 && l.head == len(l.blocks) {
+		l.blocks, l.head = l.blocks[:0], 0
+	}
+	if l.head > 64 && l.head > len(l.blocks)/2 {
+		n := copy(l.blocks, l.blocks[l.head:])
+		clear(l.blocks[n:])
+		l.blocks, l.head = l.blocks[:n], 0
+	}
+	l.blocks = append(l.blocks, b)
+}
+
+func (l *freeList) pop() *block {
+	b := l.blocks[l.head]
+	l.blocks[l.head] = nil
+	l.head++
+	return b
+}
+
+// pushFront undoes the latest pop.
+func (l *freeList) pushFront(b *block) {
+	if l.head == 0 {
+		l.blocks = slices.Insert(l.blocks, 0, b)
+		return
+	}
+	l.head--
+	l.blocks[l.head] = b
+}
+
+// take answers a block of at least bytes that nobody else has.
+func (m *Memory) take(bytes int64) (*block, error) {
+	if bytes >= smallLimit {
+		return m.takeLarge(bytes, bytes)
+	}
+	class := classOf(bytes)
+	l := &m.classes[class]
+	for {
+		m.mu.Lock()
+		if m.closed {
+			m.mu.Unlock()
+			return nil, m.closedError()
+		}
+		if l.len() == 0 {
+			m.mu.Unlock()
+			if err := m.carve(class, bytes); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		blk, crowded := l.pop(), l.len() >= inFlight
+		m.stats.Cached -= blk.bytes
+		m.mu.Unlock()
+		if crowded || finished(blk.residue) {
+			return blk, nil
+		}
+		m.mu.Lock()
+		l.pushFront(blk)
+		m.stats.Cached += blk.bytes
+		m.mu.Unlock()
+		if err := m.carve(class, bytes); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// finished says whether all is done, asking the device where that is not known.
+func finished(list []stream.Completion) bool {
+	for _, c := range list {
+		if done, err := c.Done(); !done && err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// carve takes a slab and puts its blocks in front of the class's free ones,
+// since nobody has used them. It is undone by dropSlabs.
+func (m *Memory) carve(class int, asked int64) error {
+	size := classBytes(class)
+	count := max(slabBytes/size, 4)
+	whole, err := m.takeLarge(size*count, asked)
+	if err != nil {
+		return err
+	}
+	s := &slab{whole: whole}
+	for i := range count {
+		s.blocks = append(s.blocks, &block{ptr: whole.ptr + Ptr(i*size), bytes: size, class: class, slab: s,
+			residue: slices.Clone(whole.residue)})
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := &m.classes[class]
+	rest := l.blocks[l.head:]
+	l.blocks, l.head = append(slices.Clone(s.blocks), rest...), 0
+	m.slabs = append(m.slabs, s)
+	m.stats.Cached += size * count
+	return nil
+}
+
+// takeLarge takes memory from the device in the reclamation stream's order; the
+// block's residue is the completion after which it may be used. asked is what
+// the caller wanted it for. When memory is exhausted it gives back, in turn,
+// what is cached, what the collector can find, and what is still being freed.
+func (m *Memory) takeLarge(bytes, asked int64) (*block, error) {
+	blk, err := m.allocate(bytes)
+	if !errors.Is(err, weir.ErrOutOfMemory) {
+		return blk, err
+	}
+	for _, relieve := range []func(){
+		func() {},
+		m.settleGarbage,
+		func() {
+			d, err := m.resources.Reclaim().Submit()
+			if err == nil {
+				_ = d.Synchronize() // its failure is the allocation's, next
+			}
+		},
+	} {
+		relieve()
+		if err := m.Trim(); err != nil {
+			return nil, err
+		}
+		if blk, err = m.allocate(bytes); !errors.Is(err, weir.ErrOutOfMemory) {
+			return blk, err
+		}
+	}
+	return nil, m.exhausted(asked, err)
+}
+
+func (m *Memory) allocate(bytes int64) (*block, error) {
+	m.mu.Lock()
+	closed := m.closed
+	m.mu.Unlock()
+	if closed {
+		return nil, m.closedError()
+	}
+	if m.pool == nil {
+		ptr, err := m.drv.Alloc(bytes)
+		if err != nil {
+			return nil, err
+		}
+		return &block{ptr: ptr, bytes: bytes, class: -1}, nil
+	}
+	s := m.resources.Reclaim()
+	d, err := s.Submit()
+	if err != nil {
+		return nil, err
+	}
+	ptr, err := m.pool.Alloc(d, bytes)
+	if err != nil {
+		return nil, err
+	}
+	blk := &block{ptr: ptr, bytes: bytes, class: -1}
+	ready, err := s.Tail() // waits for the stream when it cannot record
+	if err != nil {
+		return nil, errors.Join(err, m.release(blk))
+	}
+	blk.residue = addReader(nil, ready)
+	return blk, nil
+}
+
+func (m *Memory) closedError() error {
+	return &weir.Error{Op: "buffer.New", Device: m.drv.Name(), Kind: weir.KindLogic, Message: "the device's memory is closed", Err: weir.ErrClosed}
+}
+
+// dropSlabs gives back every slab of which all blocks are free.
+func (m *Memory) dropSlabs() error {
+	m.mu.Lock()
+	free := map[*slab]int{}
+	for i := range m.classes {
+		l := &m.classes[i]
+		for _, b := range l.blocks[l.head:] {
+			free[b.slab]++
+		}
+	}
+	whole := func(s *slab) bool { return free[s] == len(s.blocks) }
+	for i := range m.classes {
+		l := &m.classes[i]
+		l.blocks = slices.DeleteFunc(l.blocks[l.head:], func(b *block) bool {
+			if !whole(b.slab) {
+				return false
+			}
+			m.stats.Cached -= b.bytes
+			for _, c := range b.residue {
+				b.slab.whole.residue = addReader(b.slab.whole.residue, c)
+			}
+			return true
+		})
+		l.head = 0
+	}
+	var dropped []*slab
+	m.slabs = slices.DeleteFunc(m.slabs, func(s *slab) bool {
+		if whole(s) {
+			dropped = append(dropped, s)
+			return true
+		}
+		return false
+	})
+	m.mu.Unlock()
+	var errs []error
+	for _, s := range dropped {
+		errs = append(errs, m.release(s.whole))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,388 @@
+package buffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/runtime"
+	"github.com/weirgo/weir/stream"
+)
+
+// Memory is one device's memory. There is one for each Resources; Of finds it.
+//
+// mu guards everything below it. No driver call happens under it: blocks that
+// need one are first taken out.
+type Memory struct {
+	resources *runtime.Resources
+	drv       driver.Device
+	pool      driver.Pool // nil where the device has no stream-ordered memory
+
+	mu         sync.Mutex
+	closed     bool
+	classes    [classCount]freeList
+	slabs      []*slab
+	cores      []*core // every one ever made; a live one has an odd generation
+	spareCores []*core
+	unwanted   []unwanted // found unreachable by the collector
+	reclaiming bool
+	stats      Stats
+	errs       []error // of frees that nobody waited for; Close answers them
+}
+
+// Stats counts a device's memory, in bytes unless named otherwise.
+type Stats struct {
+	Buffers  int64 // live buffers, a number
+	Used     int64 // what live buffers asked for
+	HighUsed int64 // the largest Used since the start or ResetPeak
+	Cached   int64 // free blocks kept for reuse
+	Held     int64 // taken from the device, caches and the pool's spare included
+	Limit    int64 // the most that Held may become; 0 is no limit
+}
+
+type unwanted struct {
+	core *core
+	gen  uint64
+}
+
+// block is one piece of physical memory, of a slab or by itself.
+type block struct {
+	ptr     Ptr
+	bytes   int64
+	class   int // -1: by itself
+	slab    *slab
+	pinned  bool
+	owners  int                 // live buffers; under Memory.mu
+	residue []stream.Completion // of former owners; under Memory.mu while owned, else the holder's
+}
+
+// Of answers the memory of r's device, made on first use.
+func Of(r *runtime.Resources) (*Memory, error) {
+	return runtime.Use(r, runtime.StageMemory, newMemory)
+}
+
+func newMemory(r *runtime.Resources) (*Memory, error) {
+	m := &Memory{resources: r, drv: r.Device().Driver()}
+	m.stats.Limit = r.Options().MemoryLimit
+	if m.drv.Capabilities().StreamOrderedPools {
+		pool, err := m.drv.NewPool(driver.PoolConfig{ReleaseThreshold: r.Options().ReleaseThreshold, Limit: r.Options().MemoryLimit})
+		if err != nil {
+			return nil, err
+		}
+		m.pool = pool
+	}
+	return m, nil
+}
+
+func (m *Memory) device() driver.Device { return m.drv }
+
+// Resources are those whose memory this is.
+func (m *Memory) Resources() *runtime.Resources { return m.resources }
+
+// New makes a buffer of bytes > 0 with undefined contents. It waits for nothing
+// but, when memory is exhausted, for garbage to be collected and for frees in
+// flight.
+func (m *Memory) New(bytes int64) (*Buffer, error) {
+	b := &Buffer{}
+	return b, m.Init(b, bytes)
+}
+
+// Init is New into b, the first field of a heap object made for it.
+func (m *Memory) Init(b *Buffer, bytes int64) error {
+	const op = "buffer.New"
+	if bytes <= 0 {
+		return weir.Argf(op, "%d bytes; expected a positive size", bytes)
+	}
+	blk, err := m.take(bytes)
+	if err != nil {
+		return err
+	}
+	m.adopt(b, blk, bytes)
+	return nil
+}
+
+// NewPinned makes a buffer of page-locked host memory, which copies at full
+// speed and which HostRead and HostWrite open to host code.
+func (m *Memory) NewPinned(bytes int64) (*Buffer, error) {
+	if bytes <= 0 {
+		return nil, weir.Argf("buffer.NewPinned", "%d bytes; expected a positive size", bytes)
+	}
+	ptr, err := m.drv.AllocHost(bytes)
+	if err != nil {
+		return nil, err
+	}
+	b := &Buffer{}
+	m.adopt(b, &block{ptr: ptr, bytes: bytes, class: -1, pinned: true}, bytes)
+	return b, nil
+}
+
+// adopt makes b the owner of blk. The block's residue starts its ledger.
+func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) {
+	m.mu.Lock()
+	c := m.newCoreLocked()
+	blk.owners = 1
+	m.stats.Buffers++
+	m.stats.Used += bytes
+	m.stats.HighUsed = max(m.stats.HighUsed, m.stats.Used)
+	m.mu.Unlock()
+	c.mu.Lock()
+	c.gen++
+	c.block, c.offset, c.bytes = blk, 0, bytes
+	for _, r := range blk.residue {
+		c.readers = addReader(c.readers, r)
+	}
+	clear(blk.residue)
+	blk.residue = blk.residue[:0]
+	c.stack = m.stack()
+	b.core, b.gen = c, c.gen
+	c.mu.Unlock()
+	b.watch()
+}
+
+func (m *Memory) newCore() *core {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.newCoreLocked()
+}
+
+func (m *Memory) newCoreLocked() *core {
+	if n := len(m.spareCores); n > 0 {
+		c := m.spareCores[n-1]
+		m.spareCores = m.spareCores[:n-1]
+		return c
+	}
+	c := &core{memory: m}
+	m.cores = append(m.cores, c)
+	return c
+}
+
+func (m *Memory) stack() string {
+	if !m.resources.Options().Debug {
+		return ""
+	}
+	return string(debug.Stack())
+}
+
+// share adds owners to a block that is partitioned, in place of its one.
+func (m *Memory) share(blk *block, parts int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	blk.owners += parts - 1
+	m.stats.Buffers += int64(parts)
+}
+
+// recycle takes back a core whose generation ended without freeing its block.
+func (m *Memory) recycle(c *core) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.Buffers--
+	m.spareCores = append(m.spareCores, c)
+}
+
+// retire hands a ledger to its block.
+func (m *Memory) retire(blk *block, writer stream.Completion, readers []stream.Completion) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	blk.residue = addReader(blk.residue, writer)
+	for _, r := range readers {
+		blk.residue = addReader(blk.residue, r)
+	}
+}
+
+// gaveUp takes back the core of a freed buffer, and its block with the last
+// owner.
+func (m *Memory) gaveUp(c *core, blk *block, bytes int64) error {
+	m.mu.Lock()
+	m.stats.Buffers--
+	m.stats.Used -= bytes
+	m.spareCores = append(m.spareCores, c)
+	blk.owners--
+	last := blk.owners == 0
+	if last && blk.class >= 0 && !m.closed {
+		m.classes[blk.class].push(blk)
+		m.stats.Cached += blk.bytes
+		last = false
+	}
+	m.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return m.release(blk)
+}
+
+// release gives a block by itself back to the device, in stream order: the
+// reclamation stream waits for its last users.
+func (m *Memory) release(blk *block) error {
+	if blk.class >= 0 {
+		return nil // its slab goes with the memory
+	}
+	if blk.pinned || m.pool == nil {
+		return m.releasePlain(blk)
+	}
+	s := m.resources.Reclaim()
+	var errs []error
+	for _, c := range blk.residue {
+		errs = append(errs, s.Wait(c))
+	}
+	clear(blk.residue)
+	d, err := s.Submit()
+	if err == nil {
+		err = m.pool.Free(d, blk.ptr)
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// releasePlain frees memory that is not in stream order; it waits.
+func (m *Memory) releasePlain(blk *block) error {
+	var errs []error
+	for _, c := range blk.residue {
+		errs = append(errs, c.Wait(context.Background()))
+	}
+	if blk.pinned {
+		return errors.Join(append(errs, m.drv.FreeHost(blk.ptr))...)
+	}
+	return errors.Join(append(errs, m.drv.Free(blk.ptr))...)
+}
+
+// reclaimLater is called by the collector: it only enqueues.
+func (m *Memory) reclaimLater(c *core, gen uint64) {
+	m.mu.Lock()
+	m.unwanted = append(m.unwanted, unwanted{c, gen})
+	begin := !m.reclaiming
+	m.reclaiming = true
+	m.mu.Unlock()
+	if begin {
+		go m.reclaimAll()
+	}
+}
+
+// reclaimAll frees what the collector found, until nothing is left.
+func (m *Memory) reclaimAll() {
+	for {
+		m.mu.Lock()
+		found := m.unwanted
+		m.unwanted = nil
+		if len(found) == 0 {
+			m.reclaiming = false
+			m.mu.Unlock()
+			return
+		}
+		m.mu.Unlock()
+		for _, u := range found {
+			if err := u.core.free(u.gen); err != nil {
+				m.mu.Lock()
+				m.errs = append(m.errs, err)
+				m.mu.Unlock()
+			}
+		}
+	}
+}
+
+// settleGarbage collects garbage and waits until the reclaimer is idle.
+func (m *Memory) settleGarbage() {
+	runtime.Collect()
+	m.quiesce()
+}
+
+// quiesce waits until the reclaimer is idle.
+func (m *Memory) quiesce() {
+	for {
+		m.mu.Lock()
+		busy := m.reclaiming
+		m.mu.Unlock()
+		if !busy {
+			return
+		}
+		goruntime.Gosched()
+	}
+}
+
+// Stats answers the counts now.
+func (m *Memory) Stats() Stats {
+	m.mu.Lock()
+	s := m.stats
+	m.mu.Unlock()
+	if m.pool != nil {
+		if p, err := m.pool.Stats(); err == nil {
+			s.Held = p.Held
+		}
+	}
+	return s
+}
+
+// ResetPeak makes HighUsed what is used now.
+func (m *Memory) ResetPeak() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.HighUsed = m.stats.Used
+}
+
+// Trim gives free memory back to the device: slabs of which every block is
+// free, then what the pool keeps.
+func (m *Memory) Trim() error {
+	errs := []error{m.dropSlabs()}
+	if m.pool != nil {
+		errs = append(errs, m.pool.Trim(0))
+	}
+	return errors.Join(errs...)
+}
+
+// Live lists the buffers that have not been freed.
+func (m *Memory) Live() []runtime.Leak {
+	m.quiesce()
+	m.mu.Lock()
+	cores := slices.Clone(m.cores)
+	m.mu.Unlock()
+	var live []runtime.Leak
+	for _, c := range cores {
+		c.mu.Lock()
+		if c.gen%2 == 1 {
+			live = append(live, runtime.Leak{Kind: "buffer", Bytes: c.bytes, Device: m.drv.Name(), Stack: c.stack})
+		}
+		c.mu.Unlock()
+	}
+	return live
+}
+
+// Drain refuses new buffers.
+func (m *Memory) Drain() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}
+
+// Close gives all memory back, except that of buffers which still live: it
+// stays mapped, so that late uses fail without a fault.
+func (m *Memory) Close() error {
+	m.quiesce()
+	errs := []error{m.dropSlabs()}
+	if m.pool != nil {
+		errs = append(errs, m.resources.Reclaim().Synchronize(context.Background()))
+		m.mu.Lock()
+		leaked := m.stats.Buffers
+		m.mu.Unlock()
+		if err := m.pool.Destroy(); leaked == 0 { // else the leak has been reported
+			errs = append(errs, err)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return errors.Join(append(m.errs, errs...)...)
+}
+
+func (m *Memory) exhausted(bytes int64, cause error) error {
+	s := m.Stats()
+	limit := s.Limit
+	if limit == 0 {
+		limit = m.drv.Capabilities().MemoryBytes
+	}
+	return &weir.Error{Op: "buffer.New", Device: m.drv.Name(), Kind: weir.KindOutOfMemory, Err: cause,
+		Message: fmt.Sprintf("asked for %d bytes; %d held, of which %d in use; limit %d", bytes, s.Held, s.Used, limit)}
+}

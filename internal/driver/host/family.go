@@ -1,0 +1,154 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/hostblas"
+)
+
+// Options configures the family. The zero value is one device with the
+// machine's memory and the process's BLAS.
+type Options struct {
+	Devices     int               // how many devices; 0 is 1
+	MemoryBytes int64             // of each device; 0 is the machine's
+	BLAS        *hostblas.Library // nil is hostblas.Default(), chosen at first use
+}
+
+type family struct{ devices []*device }
+
+// New makes a family with its own devices.
+func New(o Options) driver.Family {
+	n := max(o.Devices, 1)
+	total := o.MemoryBytes
+	if total == 0 {
+		total = systemMemory()
+	}
+	f := &family{}
+	for i := range n {
+		d := &device{name: fmt.Sprintf("host:%d", i), ordinal: i, library: o.BLAS, total: total, blocks: map[driver.Ptr]int64{}}
+		d.caps = driver.Capabilities{
+			Name:                 processorName(),
+			MemoryBytes:          total,
+			Multiprocessors:      goruntime.NumCPU(),
+			ConcurrentKernels:    true,
+			StreamOrderedPools:   true,
+			UnifiedHostAddresses: true,
+		}
+		f.devices = append(f.devices, d)
+	}
+	return f
+}
+
+func (f *family) Name() string       { return "host" }
+func (f *family) Count() int         { return len(f.devices) }
+func (f *family) Unavailable() error { return nil }
+
+func (f *family) Open(ordinal int) (driver.Device, error) {
+	if ordinal < 0 || ordinal >= len(f.devices) {
+		return nil, &weir.Error{Op: "Family.Open", Kind: weir.KindLogic, Err: weir.ErrNoDevice,
+			Message: fmt.Sprintf("host device %d; there are %d, numbered from 0", ordinal, len(f.devices))}
+	}
+	return f.devices[ordinal], nil
+}
+
+// device is one host device. mu guards blocks, used, streams and pools, and is
+// not held while work runs or an event fires.
+type device struct {
+	name    string
+	ordinal int
+	caps    driver.Capabilities
+	library *hostblas.Library
+	total   int64
+
+	dead atomic.Pointer[weir.Error] // the terminal error
+
+	mu      sync.Mutex
+	blocks  map[driver.Ptr]int64 // every live allocation and its size
+	used    int64
+	streams []*stream
+	pools   []*pool
+	pinned  map[driver.Ptr]int64
+}
+
+func (d *device) Name() string                       { return d.name }
+func (d *device) Ordinal() int                       { return d.ordinal }
+func (d *device) Capabilities() *driver.Capabilities { return &d.caps }
+
+func (d *device) Err() error {
+	if e := d.dead.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// alive is nil, or the error that call op answers on a dead device.
+func (d *device) alive(op string) error {
+	if e := d.dead.Load(); e != nil {
+		return &weir.Error{Op: op, Device: d.name, Code: e.Code, Name: e.Name, Kind: weir.KindCUDA, Err: e}
+	}
+	return nil
+}
+
+func (d *device) argument(op, format string, args ...any) error {
+	e := weir.Argf(op, format, args...)
+	e.Device = d.name
+	return e
+}
+
+// Kill makes the device die of cause. The first cause stays.
+func (d *device) Kill(cause error) {
+	terminal := &weir.Error{Op: "Device.Kill", Device: d.name, Code: 1, Name: "HOST_DEVICE_LOST", Kind: weir.KindCUDA,
+		Err: fmt.Errorf("%w: %w", weir.ErrDeviceLost, cause)}
+	if inner := (*weir.Error)(nil); errors.As(cause, &inner) && inner.Op != "" {
+		terminal.Op = inner.Op
+	}
+	if !d.dead.CompareAndSwap(nil, terminal) {
+		return
+	}
+	d.mu.Lock()
+	streams := append([]*stream(nil), d.streams...)
+	d.mu.Unlock()
+	for _, s := range streams {
+		s.unpark()
+	}
+}
+
+func (d *device) Select() (func(), error) {
+	if err := d.alive("Device.Select"); err != nil {
+		return nil, err
+	}
+	return func() {}, nil
+}
+
+func (d *device) Memory() (free, total int64, err error) {
+	if err := d.alive("Device.Memory"); err != nil {
+		return 0, 0, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.total - d.used, d.total, nil
+}
+
+func (d *device) NewSolver() (driver.Solver, error) {
+	if err := d.alive("Device.NewSolver"); err != nil {
+		return nil, err
+	}
+	return solver{}, nil
+}
+
+func (d *device) NewBLAS() (driver.BLAS, error) {
+	if err := d.alive("Device.NewBLAS"); err != nil {
+		return nil, err
+	}
+	lib := d.library
+	if lib == nil {
+		lib = hostblas.Default()
+	}
+	return &blas{dev: d, lib: lib}, nil
+}

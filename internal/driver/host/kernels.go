@@ -1,0 +1,178 @@
+package host
+
+import (
+	"slices"
+
+	"github.com/weirgo/weir/dtype"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/hostmem"
+)
+
+// Launch checks the kernel, captures it, and runs it in stream order.
+func (s *stream) Launch(k *driver.Kernel) error {
+	const op = "Stream.Launch"
+	run, err := s.dev.kernel(k)
+	if err != nil {
+		return err
+	}
+	if run == nil {
+		return s.dev.alive(op)
+	}
+	return s.submit(op, &work{kind: doCall, fn: run})
+}
+
+// kernel prepares a launch; nil when there is nothing to do.
+func (d *device) kernel(k *driver.Kernel) (func(), error) {
+	const op = "Stream.Launch"
+	operands := []*driver.View{&k.Out}
+	switch k.Op {
+	case driver.KernelFill:
+	case driver.KernelCopy, driver.KernelSum, driver.KernelAxpby:
+		operands = append(operands, &k.A)
+	case driver.KernelMul:
+		operands = append(operands, &k.A, &k.B)
+	default:
+		return nil, d.argument(op, "kernel %d; expected a known one", k.Op)
+	}
+	empty := false
+	for i, v := range operands {
+		if !v.DType.Valid() || len(v.Shape) != len(v.Strides) || slices.ContainsFunc(v.Shape, func(n int64) bool { return n < 0 }) {
+			return nil, d.argument(op, "%v: operand %d has dtype %v, shape %v, strides %v; expected one stride for each extent of 0 or more",
+				k.Op, i, v.DType, v.Shape, v.Strides)
+		}
+		if k.Op != driver.KernelCopy && v.DType != k.Out.DType {
+			return nil, d.argument(op, "%v: operand %d is %v and the result %v; expected one dtype", k.Op, i, v.DType, k.Out.DType)
+		}
+		same := slices.Equal(v.Shape, k.Out.Shape)
+		if k.Op == driver.KernelSum {
+			same = len(v.Shape) >= len(k.Out.Shape) && slices.Equal(v.Shape[:len(k.Out.Shape)], k.Out.Shape)
+		}
+		if !same {
+			return nil, d.argument(op, "%v: operand %d has shape %v; expected that of the result, %v", k.Op, i, v.Shape, k.Out.Shape)
+		}
+		hollow := slices.Contains(v.Shape, 0)
+		if v.Ptr == 0 && !hollow {
+			return nil, d.argument(op, "%v: operand %d is at address 0; expected an address", k.Op, i)
+		}
+		empty = empty || i == 0 && hollow
+	}
+	if empty {
+		return nil, nil
+	}
+	switch k.Op {
+	case driver.KernelCopy:
+		return copyKernel(k), nil
+	default:
+		return arithmeticKernel(k), nil
+	}
+}
+
+// arithmeticKernel picks the loops for the element type.
+func arithmeticKernel(k *driver.Kernel) func() {
+	switch k.Out.DType {
+	case dtype.Float32:
+		return arithmetic(k, exact[float32]{}, float32(real(k.Alpha)), float32(real(k.Beta)))
+	case dtype.Float64:
+		return arithmetic(k, exact[float64]{}, real(k.Alpha), real(k.Beta))
+	case dtype.Int32:
+		return arithmetic(k, exact[int32]{}, int32(real(k.Alpha)), int32(real(k.Beta)))
+	case dtype.Int64:
+		return arithmetic(k, exact[int64]{}, int64(real(k.Alpha)), int64(real(k.Beta)))
+	case dtype.Complex64:
+		return arithmetic(k, complexes[complex64]{}, complex64(k.Alpha), complex64(k.Beta))
+	case dtype.Complex128:
+		return arithmetic(k, complexes[complex128]{}, k.Alpha, k.Beta)
+	case dtype.Float16:
+		return arithmetic(k, halves{}, float32(real(k.Alpha)), float32(real(k.Beta)))
+	}
+	return arithmetic(k, brains{}, float32(real(k.Alpha)), float32(real(k.Beta)))
+}
+
+// number is what arithmetic is done in.
+type number interface {
+	~float32 | ~float64 | ~int32 | ~int64 | ~complex64 | ~complex128
+}
+
+// storage says how elements S are held and computed with as N.
+type storage[S any, N number] interface {
+	load(S, bool) N // conjugated if asked
+	store(N) S
+}
+
+func arithmetic[S any, N number, C storage[S, N]](k *driver.Kernel, c C, alpha, beta N) func() {
+	conjA, conjB := k.ConjA, k.ConjB
+	switch k.Op {
+	case driver.KernelFill:
+		l := newLoop(k.Out.Shape, k.Out)
+		value := c.store(alpha)
+		return func() {
+			l.run(func(r *row) {
+				out := elements[S](r.ptr[0])
+				for range r.n {
+					*out.at(0) = value
+					out.move(r.step[0])
+				}
+			})
+		}
+	case driver.KernelMul:
+		l := newLoop(k.Out.Shape, k.Out, k.A, k.B)
+		return func() {
+			l.run(func(r *row) {
+				out, a, b := elements[S](r.ptr[0]), elements[S](r.ptr[1]), elements[S](r.ptr[2])
+				for range r.n {
+					*out.at(0) = c.store(c.load(*a.at(0), conjA) * c.load(*b.at(0), conjB))
+					out.move(r.step[0])
+					a.move(r.step[1])
+					b.move(r.step[2])
+				}
+			})
+		}
+	case driver.KernelAxpby:
+		l := newLoop(k.Out.Shape, k.Out, k.A)
+		var zero N
+		return func() {
+			l.run(func(r *row) {
+				out, a := elements[S](r.ptr[0]), elements[S](r.ptr[1])
+				for range r.n {
+					v := alpha * c.load(*a.at(0), conjA)
+					if beta != zero {
+						v += beta * c.load(*out.at(0), false)
+					}
+					*out.at(0) = c.store(v)
+					out.move(r.step[0])
+					a.move(r.step[1])
+				}
+			})
+		}
+	}
+	rank := len(k.Out.Shape)
+	outer := newLoop(k.Out.Shape, k.Out, driver.View{Ptr: k.A.Ptr, DType: k.A.DType, Shape: k.Out.Shape, Strides: k.A.Strides[:rank]})
+	tail := driver.View{Ptr: 0, DType: k.A.DType, Shape: k.A.Shape[rank:], Strides: k.A.Strides[rank:]}
+	inner := newLoop(tail.Shape, tail)
+	return func() {
+		outer.run(func(r *row) {
+			out, at := elements[S](r.ptr[0]), r.ptr[1]
+			for range r.n {
+				var sum N
+				inner.runAt(at, func(q *row) {
+					a := elements[S](q.ptr[0])
+					for range q.n {
+						sum += c.load(*a.at(0), conjA)
+						a.move(q.step[0])
+					}
+				})
+				*out.at(0) = c.store(sum)
+				out.move(r.step[0])
+				at += uintptr(r.step[1])
+			}
+		})
+	}
+}
+
+// cursor walks over elements by byte steps.
+type cursor[S any] struct{ p uintptr }
+
+func elements[S any](p uintptr) cursor[S] { return cursor[S]{p} }
+
+func (c *cursor[S]) at(offset uintptr) *S { return (*S)(hostmem.Pointer(c.p + offset)) }
+func (c *cursor[S]) move(step int64)      { c.p += uintptr(step) }

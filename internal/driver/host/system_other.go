@@ -1,0 +1,7 @@
+//go:build !linux
+
+package host
+
+func systemMemory() int64 { return unknownMemory }
+
+func processorName() string { return unknownProcessor }

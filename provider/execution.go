@@ -1,0 +1,97 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/runtime"
+	"github.com/weirgo/weir/stream"
+)
+
+// Executor leases a handle and a stream together.
+type Executor[T Handle] struct {
+	*Pool[T]
+	resources *runtime.Resources
+}
+
+// NewExecutor makes an executor with count handles; see NewPool.
+func NewExecutor[T Handle](r *runtime.Resources, name string, count int, make func() (T, error)) (*Executor[T], error) {
+	p, err := NewPool(r, name, count, make)
+	if err != nil {
+		return nil, err
+	}
+	return &Executor[T]{p, r}, nil
+}
+
+// Acquire waits for a handle, then for an idle stream. Whatever was taken is
+// given back when it fails.
+func (e *Executor[T]) Acquire(ctx context.Context) (Execution[T], error) {
+	handle, err := e.Pool.Acquire(ctx)
+	if err != nil {
+		return Execution[T]{}, err
+	}
+	s, err := e.resources.Streams().Acquire(ctx)
+	if err != nil {
+		handle.Release(stream.Completion{})
+		return Execution[T]{}, err
+	}
+	return Execution[T]{handle, s}, nil
+}
+
+// TryAcquire takes both if both are free now.
+func (e *Executor[T]) TryAcquire() (x Execution[T], ok bool, err error) {
+	handle, ok, err := e.Pool.TryAcquire()
+	if !ok || err != nil {
+		return x, false, err
+	}
+	s, ok, err := e.resources.Streams().TryAcquire()
+	if !ok || err != nil {
+		handle.Release(stream.Completion{})
+		return x, false, err
+	}
+	return Execution[T]{handle, s}, true, nil
+}
+
+// Execution is the lease of a handle and a stream. The zero Execution is stale.
+type Execution[T Handle] struct {
+	Lease[T]
+	s stream.Stream
+}
+
+// Stream is the leased stream; the execution releases it.
+func (x *Execution[T]) Stream() stream.Stream { return x.s }
+
+// Release gives both back: the handle at the tail of what was submitted, even
+// if somebody retains the stream for longer.
+func (x *Execution[T]) Release() error {
+	if !x.s.Valid() {
+		return nil
+	}
+	tail, err := x.s.Tail()
+	x.Lease.Release(tail)
+	if rerr := x.s.Release(); err == nil {
+		err = rerr
+	}
+	return err
+}
+
+// Configured answers r's executor of type *E's registry entry with the default
+// count, or the explicit one. A later explicit count must agree with the count
+// that the first use established.
+func Configured[T Handle](r *runtime.Resources, name string, explicit, preset int, make func() (T, error)) (*Executor[T], error) {
+	count := explicit
+	if count == 0 {
+		count = min(preset, r.Streams().Size())
+	}
+	e, err := runtime.Use(r, runtime.StageProvider, func(r *runtime.Resources) (*Executor[T], error) {
+		return NewExecutor(r, name, count, make)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if explicit != 0 && explicit != e.Size() {
+		return nil, weir.Argf("provider.Configured", "%d of %s on %s; its first use made %d, and a later count must agree",
+			explicit, name, r.Device().Name(), e.Size())
+	}
+	return e, nil
+}

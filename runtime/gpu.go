@@ -1,0 +1,6 @@
+package runtime
+
+import "github.com/weirgo/weir/internal/driver"
+
+// gpuFamilies are the GPU families of this build.
+func gpuFamilies() []driver.Family { return nil }

@@ -1,0 +1,237 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/stream"
+)
+
+// ResourceOptions configures the resources of one device.
+type ResourceOptions struct {
+	Streams          int   // stream count; 0 is stream.DefaultCount
+	StreamPriority   int   // of the device's range
+	MemoryLimit      int64 // most bytes held of the device; 0 is what the device has
+	ReleaseThreshold int64 // unused bytes kept when the device synchronises; 0 is an eighth of its memory, -1 none
+	Debug            bool  // remember creation stacks
+}
+
+// Resources is all that one device offers. Applications use the installed
+// ones (For); tests and low-level code may build their own.
+type Resources struct {
+	dev         Device
+	options     ResourceOptions
+	streams     *stream.Pool
+	reclaimPool *stream.Pool
+	reclaim     stream.Stream
+
+	services atomic.Pointer[map[reflect.Type]*service] // replaced, never changed
+	mu       sync.Mutex                                // guards replacing services, order and closed; nothing is made under it
+	order    []*service
+	closed   bool
+}
+
+// Stage says when a service is taken down.
+type Stage int
+
+const (
+	// StageProvider: its resources go after all streams have drained.
+	StageProvider Stage = iota
+	// StageMemory: it goes after every provider.
+	StageMemory
+)
+
+// Service is something that Resources makes once, on first use, and takes down
+// at Close.
+type Service interface {
+	// Drain refuses new use and wakes whoever waits, with ErrClosed.
+	Drain() error
+	// Close gives everything back; all device work is done by then.
+	Close() error
+	// Live lists what others still hold of it.
+	Live() []Leak
+}
+
+// Leak is one thing that is still held.
+type Leak struct {
+	Kind   string // "buffer", "stream", "cublas handle"
+	Name   string
+	Bytes  int64
+	Device string
+	Stack  string // where it was made, in debug mode
+}
+
+func (l Leak) String() string {
+	s := l.Kind
+	if l.Name != "" {
+		s += " " + l.Name
+	}
+	if l.Bytes > 0 {
+		s += fmt.Sprintf(" of %d bytes", l.Bytes)
+	}
+	return s + " on " + l.Device
+}
+
+type service struct {
+	stage  Stage
+	making sync.Mutex // held by whoever makes value; nothing else is done under it
+	made   atomic.Bool
+	value  Service
+}
+
+// NewResources builds resources for a device that no runtime shares.
+func NewResources(d Device, o ResourceOptions) (*Resources, error) {
+	if d.drv == nil {
+		return nil, weir.Argf("runtime.NewResources", "the zero Device; expected one from Get, Enumerate or At")
+	}
+	if o.MemoryLimit < 0 {
+		return nil, weir.Argf("runtime.NewResources", "memory limit %d; expected 0 or more bytes", o.MemoryLimit)
+	}
+	if o.ReleaseThreshold == 0 {
+		o.ReleaseThreshold = d.Capabilities().MemoryBytes / 8
+	}
+	o.ReleaseThreshold = max(o.ReleaseThreshold, 0)
+	r := &Resources{dev: d, options: o}
+	r.services.Store(&map[reflect.Type]*service{})
+	var err error
+	if r.streams, err = stream.NewPool(d.drv, stream.Options{Count: o.Streams, Priority: o.StreamPriority, Debug: o.Debug}); err != nil {
+		return nil, err
+	}
+	if r.reclaimPool, err = stream.NewPool(d.drv, stream.Options{Count: 1}); err != nil {
+		return nil, errors.Join(err, r.streams.Close())
+	}
+	if r.reclaim, err = r.reclaimPool.Acquire(context.Background()); err != nil {
+		return nil, errors.Join(err, r.streams.Close(), r.reclaimPool.Close())
+	}
+	return r, nil
+}
+
+// Device is the device whose resources these are.
+func (r *Resources) Device() Device { return r.dev }
+
+// Options answers the configuration, with its defaults filled in.
+func (r *Resources) Options() ResourceOptions { return r.options }
+
+// Streams is the pool for operations.
+func (r *Resources) Streams() *stream.Pool { return r.streams }
+
+// Reclaim is the stream on which memory is taken and given back. It is never
+// leased to operations.
+func (r *Resources) Reclaim() stream.Stream { return r.reclaim }
+
+// Use answers the resources' one service of type S, made by make on first use.
+// When make fails, the next use tries again. After Close it is ErrClosed.
+func Use[S Service](r *Resources, stage Stage, make func(*Resources) (S, error)) (S, error) {
+	var none S
+	key := reflect.TypeFor[S]()
+	s, ok := (*r.services.Load())[key]
+	if !ok {
+		var err error
+		if s, err = r.register(key, stage); err != nil {
+			return none, err
+		}
+	}
+	if !s.made.Load() {
+		s.making.Lock()
+		defer s.making.Unlock()
+		if !s.made.Load() {
+			value, err := make(r)
+			if err != nil {
+				return none, err
+			}
+			s.value = value
+			s.made.Store(true)
+		}
+	}
+	return s.value.(S), nil
+}
+
+func (r *Resources) register(key reflect.Type, stage Stage) (*service, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, &weir.Error{Op: "runtime.Use", Device: r.dev.Name(), Kind: weir.KindLogic, Message: "the resources are closed", Err: weir.ErrClosed}
+	}
+	old := *r.services.Load()
+	if s, ok := old[key]; ok {
+		return s, nil
+	}
+	s := &service{stage: stage}
+	fresh := maps.Clone(old)
+	fresh[key] = s
+	r.services.Store(&fresh)
+	r.order = append(r.order, s)
+	return s, nil
+}
+
+// Live lists every stream, lease and buffer that is still held.
+func (r *Resources) Live() []Leak {
+	var live []Leak
+	r.each(-1, func(s Service) error { live = append(live, s.Live()...); return nil })
+	for _, h := range r.streams.Leased() {
+		live = append(live, Leak{Kind: "stream", Name: fmt.Sprintf("%s/%d", r.dev.Name(), h.Index), Device: r.dev.Name(), Stack: h.Stack})
+	}
+	return live
+}
+
+// each calls do for every service that was made, latest first, of one stage
+// or, with -1, of all, and joins the errors.
+func (r *Resources) each(stage Stage, do func(Service) error) error {
+	r.mu.Lock()
+	order := r.order
+	r.mu.Unlock()
+	var errs []error
+	for i := len(order) - 1; i >= 0; i-- {
+		s := order[i]
+		if (stage < 0 || s.stage == stage) && s.made.Load() {
+			errs = append(errs, do(s.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close takes everything down. It refuses, and changes nothing, while buffers,
+// streams or leases live; the error lists them.
+func (r *Resources) Close() error {
+	collect(func() bool { return len(r.Live()) > 0 })
+	if live := r.Live(); len(live) > 0 {
+		return errors.Join(leakErrors(live)...)
+	}
+	return r.shut()
+}
+
+// shut drains provider work and streams, then destroys providers, then the
+// rest.
+func (r *Resources) shut() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	r.mu.Unlock()
+	return errors.Join(
+		r.each(-1, Service.Drain),
+		r.streams.Drain(),
+		r.each(StageProvider, Service.Close),
+		r.each(StageMemory, Service.Close),
+		r.streams.Close(),
+		r.reclaim.Release(),
+		r.reclaimPool.Close(),
+	)
+}
+
+func leakErrors(live []Leak) []error {
+	var errs []error
+	for _, l := range live {
+		errs = append(errs, &weir.Error{Op: "runtime.Close", Device: l.Device, Kind: weir.KindLogic,
+			Message: l.String() + " is still held", Stack: l.Stack, Err: weir.ErrLeak})
+	}
+	return errs
+}

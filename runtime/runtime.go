@@ -1,0 +1,294 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/driver/host"
+)
+
+// HostMode says what the host device is for.
+type HostMode int
+
+const (
+	// HostFallback: it is the default device when there is no GPU.
+	HostFallback HostMode = iota
+	// HostOnly: GPUs are not enrolled.
+	HostOnly
+	// HostNever: it is never the default; without a GPU there is no default,
+	// and its lookup says why there is no GPU.
+	HostNever
+)
+
+// LeakMode says what Close does about things that still live.
+type LeakMode int
+
+const (
+	LeakReport LeakMode = iota // Close's error lists them
+	LeakAbort                  // they are printed on standard error and the process exits with status 1
+)
+
+// Options configures a runtime. The zero value enrols every device.
+type Options struct {
+	// Devices limits the enrolled GPUs to those named ("cuda:1"); host devices
+	// are enrolled in any case, except that naming some limits them too.
+	Devices []string
+	// Default names the default device, which must be enrolled. Empty: the
+	// first enrolled one, as Host says.
+	Default string
+	Host    HostMode
+	// HostDevices is how many host devices there are; 0 is 1.
+	HostDevices int
+
+	ResourceOptions
+
+	OnLeak LeakMode
+}
+
+// Runtime is the guard of the installed services. Nothing but main needs it.
+type Runtime struct {
+	families  []driver.Family
+	options   Options
+	enrolled  []*Resources
+	byDriver  map[driver.Device]*Resources
+	fallback  Device // the default; zero when there is none
+	noDefault error
+	site      string
+	closed    atomic.Bool
+}
+
+var installed atomic.Pointer[Runtime]
+
+// Start installs the process's services. Only one installation may be active;
+// a second one is an error that says where the first was made.
+func Start(o Options) (*Runtime, error) {
+	fams := processFamilies
+	if o.HostDevices > 0 {
+		fams = append(gpuFamilies(), host.New(host.Options{Devices: o.HostDevices}))
+	}
+	if o.HostDevices < 0 {
+		return nil, weir.Argf("runtime.Start", "HostDevices %d; expected 0 or more", o.HostDevices)
+	}
+	return start(fams, o, caller())
+}
+
+// StartFamilies is Start over other device families, for tests of this module.
+func StartFamilies(fams []driver.Family, o Options) (*Runtime, error) {
+	return start(fams, o, caller())
+}
+
+func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
+	for _, word := range strings.Split(os.Getenv("WEIR_DEBUG"), ",") {
+		o.Debug = o.Debug || word == "leaks"
+	}
+	rt := &Runtime{families: fams, options: o, byDriver: map[driver.Device]*Resources{}, site: site}
+	if err := rt.enrol(); err != nil {
+		return nil, errors.Join(err, rt.shut())
+	}
+	if !installed.CompareAndSwap(nil, rt) {
+		first := "elsewhere"
+		if other := installed.Load(); other != nil {
+			first = "at " + other.site
+		}
+		return nil, errors.Join(&weir.Error{Op: "runtime.Start", Kind: weir.KindLogic, Site: site, Err: weir.ErrBusy,
+			Message: "a runtime is already started, " + first + "; close it first"}, rt.shut())
+	}
+	return rt, nil
+}
+
+// enrol makes the resources of every chosen device and finds the default.
+func (rt *Runtime) enrol() error {
+	all, err := enumerate(rt.families)
+	if err != nil {
+		return err
+	}
+	named := map[bool]bool{} // whether host devices, GPUs are named
+	var chosen []Device
+	for _, name := range rt.options.Devices {
+		d, err := find(rt.families, name)
+		if err != nil {
+			return err
+		}
+		named[d.IsHost()] = true
+		chosen = append(chosen, d)
+	}
+	for _, d := range all {
+		limited := named[d.IsHost()] || !d.IsHost() && len(rt.options.Devices) > 0
+		if limited && !slices.Contains(chosen, d) || rt.options.Host == HostOnly && !d.IsHost() {
+			continue
+		}
+		r, err := NewResources(d, rt.options.ResourceOptions)
+		if err != nil {
+			return err
+		}
+		rt.enrolled = append(rt.enrolled, r)
+		rt.byDriver[d.drv] = r
+	}
+	return rt.chooseDefault(chosen)
+}
+
+func (rt *Runtime) chooseDefault(chosen []Device) error {
+	if name := rt.options.Default; name != "" {
+		d, err := find(rt.families, name)
+		if err != nil {
+			return err
+		}
+		if rt.byDriver[d.drv] == nil {
+			return weir.Argf("runtime.Start", "default device %q is not enrolled; expected one of %s", name, rt.names())
+		}
+		rt.fallback = d
+		return nil
+	}
+	for _, d := range chosen { // the first that the caller named
+		if rt.byDriver[d.drv] != nil && !(d.IsHost() && rt.options.Host == HostNever) {
+			rt.fallback = d
+			return nil
+		}
+	}
+	for _, r := range rt.enrolled {
+		if !r.dev.IsHost() || rt.options.Host != HostNever {
+			rt.fallback = r.dev
+			return nil
+		}
+	}
+	rt.noDefault = &weir.Error{Op: "runtime.Default", Message: "no GPU, and Options.Host says never to fall back to the host device",
+		Err: fmt.Errorf("%w: %w", weir.ErrNoDevice, noGPU(rt.families))}
+	return nil
+}
+
+func (rt *Runtime) names() string {
+	var names []string
+	for _, r := range rt.enrolled {
+		names = append(names, r.dev.Name())
+	}
+	return strings.Join(names, ", ")
+}
+
+// Close takes the services away. It first removes the global lookup, then
+// collects garbage so that unreachable arrays are no leaks, reports what still
+// lives as Options.OnLeak says, drains provider work and streams, destroys
+// providers, then the device sets. It joins everything that went wrong. A
+// second Close does nothing.
+func (rt *Runtime) Close() error {
+	if rt.closed.Swap(true) {
+		return nil
+	}
+	installed.CompareAndSwap(rt, nil)
+	collect(func() bool { return len(rt.live()) > 0 })
+	leaks := leakErrors(rt.live())
+	if len(leaks) > 0 && rt.options.OnLeak == LeakAbort {
+		fmt.Fprintf(os.Stderr, "weir: the runtime was closed while %d things are still held:\n%s", len(leaks), weir.Report(errors.Join(leaks...)))
+		os.Exit(1)
+	}
+	return errors.Join(errors.Join(leaks...), rt.shut())
+}
+
+func (rt *Runtime) live() []Leak {
+	var live []Leak
+	for _, r := range rt.enrolled {
+		live = append(live, r.Live()...)
+	}
+	return live
+}
+
+func (rt *Runtime) shut() error {
+	var errs []error
+	for _, r := range rt.enrolled {
+		errs = append(errs, r.shut())
+	}
+	return errors.Join(errs...)
+}
+
+// collect runs Go's collector, and waits for the cleanups that it found, while
+// something is held that may be garbage.
+func collect(held func() bool) {
+	for range 3 {
+		if !held() {
+			return
+		}
+		Collect()
+	}
+}
+
+// Collect runs Go's collector and waits until the memory of unreachable arrays
+// has been given back. Weir does so itself before it reports that memory is
+// exhausted.
+func Collect() {
+	// Finalizers run in batches, and a batch may begin while the collection that
+	// filled it still sweeps. The third sentinel is in a later batch than
+	// anything the first collection found.
+	for range 3 {
+		done := make(chan struct{})
+		goruntime.SetFinalizer(&[16]byte{}, func(*[16]byte) { close(done) })
+		for collected := false; !collected; {
+			goruntime.GC()
+			select {
+			case <-done:
+				collected = true
+			case <-time.After(time.Millisecond): // a stale word on a stack kept the sentinel; collect again
+			}
+		}
+	}
+}
+
+// Default is the default device of the installed runtime.
+func Default() (Device, error) {
+	rt := installed.Load()
+	if rt == nil {
+		return Device{}, notStarted("runtime.Default")
+	}
+	return rt.fallback, rt.noDefault
+}
+
+// For answers the resources of an enrolled device.
+func For(d Device) (*Resources, error) {
+	rt := installed.Load()
+	if rt == nil {
+		return nil, notStarted("runtime.For")
+	}
+	if r := rt.byDriver[d.drv]; r != nil {
+		return r, nil
+	}
+	return nil, &weir.Error{Op: "runtime.For", Kind: weir.KindLogic, Err: weir.ErrNoDevice,
+		Message: fmt.Sprintf("%s is not enrolled; enrolled are %s", d.Name(), rt.names())}
+}
+
+// Enrolled lists the resources of every enrolled device, GPUs first.
+func Enrolled() ([]*Resources, error) {
+	rt := installed.Load()
+	if rt == nil {
+		return nil, notStarted("runtime.Enrolled")
+	}
+	return slices.Clone(rt.enrolled), nil
+}
+
+// Here answers the resources of the device that constructors use under ctx.
+func Here(ctx context.Context) (*Resources, error) {
+	d, err := At(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return For(d)
+}
+
+func notStarted(op string) error {
+	return &weir.Error{Op: op, Kind: weir.KindLogic, Message: "call runtime.Start first", Err: weir.ErrNotStarted}
+}
+
+// caller is the file and line that called the caller of this function.
+func caller() string {
+	_, file, line, ok := goruntime.Caller(2)
+	if !ok {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s:%d", file, line)
+}

@@ -1,0 +1,185 @@
+package stream
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/lease"
+)
+
+// line is what a slot holds: a driver's stream and its timeline.
+type line struct {
+	timeline
+	dirty atomic.Bool // given out for submission since the last record
+}
+
+// Stream is a handle of a leased slot. It is a value: a copy is the same
+// handle, and Retain makes another. The zero Stream is stale.
+type Stream struct {
+	h lease.Handle[*line, Completion]
+}
+
+// Valid says whether the handle still holds its stream.
+func (s Stream) Valid() bool { return s.h.Valid() }
+
+// String names the stream: device, slash, slot.
+func (s Stream) String() string {
+	if l, err := s.h.Value(); err == nil {
+		return l.name
+	}
+	return "stale stream"
+}
+
+// Device is the device that the stream belongs to; nil of a stale handle.
+func (s Stream) Device() driver.Device {
+	if l, err := s.h.Value(); err == nil {
+		return l.dev
+	}
+	return nil
+}
+
+// Submit answers the driver's stream for one submission; each submission asks
+// again, because the answer marks the stream as having unrecorded work.
+func (s Stream) Submit() (driver.Stream, error) {
+	l, err := s.h.Value()
+	if err != nil {
+		return nil, err
+	}
+	l.dirty.Store(true)
+	return l.stream, nil
+}
+
+// Native is the device family's own handle (a CUstream) for one submission of
+// foreign work; 0 on the host device.
+func (s Stream) Native() (uintptr, error) {
+	d, err := s.Submit()
+	if err != nil {
+		return 0, err
+	}
+	return d.Native(), nil
+}
+
+// Call runs fn in stream order on a device that runs Go code, which the host
+// device does; elsewhere it answers ErrNotSupported. fn must not wait for
+// device work.
+func (s Stream) Call(fn func()) error {
+	d, err := s.Submit()
+	if err != nil {
+		return err
+	}
+	return d.Call(fn)
+}
+
+// Record captures the tail of the stream: a completion of all work that was
+// submitted before.
+func (s Stream) Record() (Completion, error) {
+	l, err := s.h.Value()
+	if err != nil {
+		return Completion{}, err
+	}
+	l.dirty.Store(false)
+	c, err := l.record()
+	if err != nil {
+		l.dirty.Store(true)
+	}
+	return c, err
+}
+
+// Wait lets later work of the stream start only when c is done. A wait for
+// finished work, or for the stream's own, is no driver call.
+func (s Stream) Wait(c Completion) error {
+	l, err := s.h.Value()
+	if err != nil {
+		return err
+	}
+	if c.line == nil || c.line == &l.timeline {
+		return nil
+	}
+	if done, err := c.Done(); done || err != nil {
+		return err
+	}
+	if c.seq == wholeStream {
+		return c.line.stream.Synchronize()
+	}
+	event := c.line.pin(c.seq)
+	if event == nil {
+		return c.line.failure(c.seq)
+	}
+	err = l.stream.Wait(event)
+	c.line.unpin(c.seq, false)
+	if err != nil {
+		return l.wrap("stream.Wait", err)
+	}
+	l.dirty.Store(true)
+	if c.line.dev != l.dev {
+		l.mu.Lock()
+		l.foreign = append(l.foreign, c)
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+// Synchronize waits on the host for all work submitted so far, or until ctx
+// ends.
+func (s Stream) Synchronize(ctx context.Context) error {
+	c, err := s.Record()
+	if err != nil {
+		return err
+	}
+	return c.Wait(ctx)
+}
+
+// Retain answers a further handle of the same stream, which returns to the
+// pool after the last one's release.
+func (s Stream) Retain() (Stream, error) {
+	h, err := s.h.Retain()
+	return Stream{h}, err
+}
+
+// Release gives the handle up. After the last one the slot returns to the pool
+// once its work is done. Through a stale handle it does nothing. The error is
+// that of recording work that was not recorded yet; the stream has then been
+// waited for, and the slot is back all the same.
+func (s Stream) Release() error {
+	l, err := s.h.Value()
+	if err != nil {
+		return nil
+	}
+	var failure error
+	tail := Completion{}
+	if s.h.Last() {
+		tail, failure = l.tail()
+		l.forget()
+	}
+	s.h.Release(tail, false)
+	return failure
+}
+
+// Tail is a completion of all that was submitted to the stream, recorded only
+// if something was submitted since the last record.
+func (s Stream) Tail() (Completion, error) {
+	l, err := s.h.Value()
+	if err != nil {
+		return Completion{}, err
+	}
+	return l.tail()
+}
+
+// tail records what is unrecorded. When that fails the stream is waited for,
+// so that its work is done and no completion is needed; when that fails too,
+// the completion stands for the whole stream.
+func (l *line) tail() (Completion, error) {
+	if !l.dirty.Load() {
+		return l.last(), nil
+	}
+	l.dirty.Store(false)
+	c, err := l.record()
+	if err == nil {
+		return c, nil
+	}
+	if serr := l.stream.Synchronize(); serr != nil {
+		return Completion{line: &l.timeline, seq: wholeStream}, err
+	}
+	return Completion{}, err
+}
