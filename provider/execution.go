@@ -75,23 +75,12 @@ func (x *Execution[T]) Release() error {
 	return err
 }
 
-// Configured answers r's executor of type *E's registry entry with the default
-// count, or the explicit one. A later explicit count must agree with the count
-// that the first use established.
-func Configured[T Handle](r *runtime.Resources, name string, explicit, preset int, make func() (T, error)) (*Executor[T], error) {
-	count := explicit
-	if count == 0 {
-		count = min(preset, r.Streams().Size())
+// Agree checks an explicit count of handles against that which the first use
+// established.
+func (e *Executor[T]) Agree(count int) error {
+	if count != e.Size() {
+		return weir.Argf("provider.Configure", "%d of %s on %s; its first use made %d, and a later count must agree",
+			count, e.name, e.dev.Name(), e.Size())
 	}
-	e, err := runtime.Use(r, runtime.StageProvider, func(r *runtime.Resources) (*Executor[T], error) {
-		return NewExecutor(r, name, count, make)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if explicit != 0 && explicit != e.Size() {
-		return nil, weir.Argf("provider.Configured", "%d of %s on %s; its first use made %d, and a later count must agree",
-			explicit, name, r.Device().Name(), e.Size())
-	}
-	return e, nil
+	return nil
 }

@@ -18,8 +18,8 @@ func WithLane(ctx context.Context, lane Lane) context.Context {
 	return context.WithValue(ctx, laneKey{}, lane)
 }
 
-// Park waits until ready is closed or receives, or until ctx ends, whose cause
-// it then answers. When both hold, ready wins. The lane of a task is given back
+// Park waits until ready is closed or sends, or until ctx ends, whose cause it
+// then answers. When both hold, ready wins. The lane of a task is given back
 // while it waits.
 func Park(ctx context.Context, ready <-chan struct{}) error {
 	select {

@@ -7,13 +7,14 @@ import "context"
 type Queue[T any] struct {
 	first, last *Waiter[T]
 	n           int
+	spare       []*Waiter[T]
 }
 
 // Waiter is one caller in a queue.
 type Waiter[T any] struct {
 	queue      *Queue[T] // nil once it left
 	prev, next *Waiter[T]
-	ready      chan struct{}
+	ready      chan struct{} // holds one token once delivered
 	value      T
 	err        error
 }
@@ -23,7 +24,13 @@ func (q *Queue[T]) Len() int { return q.n }
 
 // Push adds a waiter at the end.
 func (q *Queue[T]) Push() *Waiter[T] {
-	w := &Waiter[T]{queue: q, prev: q.last, ready: make(chan struct{})}
+	var w *Waiter[T]
+	if k := len(q.spare) - 1; k >= 0 {
+		w, q.spare = q.spare[k], q.spare[:k]
+	} else {
+		w = &Waiter[T]{ready: make(chan struct{}, 1)}
+	}
+	w.queue, w.prev = q, q.last
 	if q.last != nil {
 		q.last.next = w
 	} else {
@@ -73,7 +80,7 @@ func (q *Queue[T]) unlink(w *Waiter[T]) {
 // be called under the owner's mutex.
 func (w *Waiter[T]) Deliver(value T, err error) {
 	w.value, w.err = value, err
-	close(w.ready)
+	w.ready <- struct{}{}
 }
 
 // Wait parks until the delivery or the end of ctx. delivered is false when ctx
@@ -91,4 +98,17 @@ func (w *Waiter[T]) Wait(ctx context.Context) (value T, delivered bool, err erro
 func (w *Waiter[T]) Result() (T, error) {
 	<-w.ready
 	return w.value, w.err
+}
+
+// maxSpare is how many waiters a queue keeps for reuse.
+const maxSpare = 64
+
+// Recycle keeps w for a later Push. Its caller has taken the result, or removed
+// it, and does not use it again.
+func (q *Queue[T]) Recycle(w *Waiter[T]) {
+	var zero T
+	w.value, w.err = zero, nil
+	if len(q.spare) < maxSpare {
+		q.spare = append(q.spare, w)
+	}
 }

@@ -160,27 +160,29 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 	p.mu.Unlock()
 
 	s, delivered, err := w.Wait(ctx)
-	if !delivered {
+	if delivered {
 		p.mu.Lock()
-		left := p.waiters.Remove(w)
-		p.mu.Unlock()
-		if left {
-			return h, p.cancelled(err)
+		defer p.mu.Unlock()
+		p.waiters.Recycle(w)
+		if err != nil {
+			return h, err
 		}
-		s, gone := w.Result()
-		if gone == nil { // the slot came too late: the next in line has it
+		return p.handle(s), nil
+	}
+	p.mu.Lock()
+	left := p.waiters.Remove(w)
+	if left {
+		p.waiters.Recycle(w)
+	}
+	p.mu.Unlock()
+	if !left {
+		if s, gone := w.Result(); gone == nil { // it came too late: the next in line has it
 			p.mu.Lock()
 			p.freed(s)
 			p.mu.Unlock()
 		}
-		return h, p.cancelled(err)
 	}
-	if err != nil {
-		return h, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.handle(s), nil
+	return h, p.cancelled(err)
 }
 
 func (p *Pool[T, C]) cancelled(cause error) error {

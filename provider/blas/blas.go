@@ -18,6 +18,7 @@ package blas
 
 import (
 	"context"
+	"sync"
 
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/provider"
@@ -38,12 +39,24 @@ type Lease struct{ provider.Execution[Handle] }
 type Executor = provider.Executor[Handle]
 
 // Of answers the executor of r, made on first use.
-func Of(r *runtime.Resources) (*Executor, error) { return Configure(r, 0) }
+func Of(r *runtime.Resources) (*Executor, error) {
+	return runtime.Use(r, runtime.StageProvider, onePerStream)
+}
+
+func onePerStream(r *runtime.Resources) (*Executor, error) { return executor(r, r.Streams().Size()) }
+
+func executor(r *runtime.Resources, count int) (*Executor, error) {
+	return provider.NewExecutor(r, "blas handle", count, r.Device().Driver().NewBLAS)
+}
 
 // Configure is Of with an explicit count of handles, from 1 to the number of
 // streams. Once the first use has made them, another count is an error.
 func Configure(r *runtime.Resources, count int) (*Executor, error) {
-	return provider.Configured(r, "blas handle", count, r.Streams().Size(), r.Device().Driver().NewBLAS)
+	e, err := runtime.Use(r, runtime.StageProvider, func(r *runtime.Resources) (*Executor, error) { return executor(r, count) })
+	if err == nil {
+		err = e.Agree(count)
+	}
+	return e, err
 }
 
 // Acquire leases a handle and a stream of the device that ctx names.
@@ -65,6 +78,10 @@ func AcquireOn(ctx context.Context, r *runtime.Resources) (Lease, error) {
 	return Lease{x}, err
 }
 
+// descriptors are what drivers read products from: handing the caller's own to
+// an interface would put it on the heap.
+var descriptors = sync.Pool{New: func() any { return new(Product) }}
+
 // Gemm submits a product to the lease's stream. Addresses come from an open
 // access on that stream.
 func Gemm(l *Lease, p *Product) error {
@@ -76,9 +93,12 @@ func Gemm(l *Lease, p *Product) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Gemm(s, p); err != nil {
+	d := descriptors.Get().(*Product)
+	*d = *p
+	err = h.Gemm(s, d)
+	descriptors.Put(d)
+	if err != nil {
 		l.Break()
-		return err
 	}
-	return nil
+	return err
 }

@@ -16,14 +16,9 @@ type event struct {
 	done     atomic.Uint64 // the latest finished one
 
 	mu       sync.Mutex
-	source   *stream // of the latest record
-	parked   []parkedStream
+	source   *stream       // of the latest record
+	parked   *stream       // a list, through stream.nextParked
 	sleepers chan struct{} // closed when a record finishes; nil when nobody sleeps
-}
-
-type parkedStream struct {
-	stream *stream
-	gen    uint64
 }
 
 // begin numbers a new record on s.
@@ -37,39 +32,56 @@ func (e *event) begin(s *stream) (uint64, error) {
 	return e.recorded.Add(1), nil
 }
 
-// fire finishes record gen and starts whoever waited.
-func (e *event) fire(gen uint64) {
+// fire finishes record gen and answers the streams that waited for it, as a
+// list through nextParked. The caller resumes each.
+func (e *event) fire(gen uint64) (ready *stream) {
 	e.mu.Lock()
 	e.done.Store(max(gen, e.done.Load()))
-	var ready, later []parkedStream
-	for _, p := range e.parked {
-		if p.gen <= e.done.Load() {
-			ready = append(ready, p)
-		} else {
-			later = append(later, p)
+	parked, sleepers := e.parked, e.sleepers
+	e.parked, e.sleepers = nil, nil
+	for parked != nil {
+		s := parked
+		parked = s.nextParked
+		list := &ready
+		if s.parkedFor > e.done.Load() {
+			list = &e.parked
 		}
+		s.nextParked = *list
+		*list = s
 	}
-	sleepers := e.sleepers
-	e.parked, e.sleepers = later, nil
 	e.mu.Unlock()
 	if sleepers != nil {
 		close(sleepers)
 	}
-	for _, p := range ready {
-		p.stream.resume(e)
-	}
+	return ready
 }
 
-// park registers s to be resumed when record gen finishes; false if gen already
-// has.
+// park registers s to be resumed when record gen finishes; false if it already
+// has. A stream is parked on one event at a time.
 func (e *event) park(s *stream, gen uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.done.Load() >= gen {
 		return false
 	}
-	e.parked = append(e.parked, parkedStream{s, gen})
+	s.parkedFor = gen
+	s.nextParked = e.parked
+	e.parked = s
 	return true
+}
+
+// unpark takes s out of the list; false if it was not in it.
+func (e *event) unpark(s *stream) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for at := &e.parked; *at != nil; at = &(*at).nextParked {
+		if *at == s {
+			*at = s.nextParked
+			s.nextParked = nil
+			return true
+		}
+	}
+	return false
 }
 
 // sleep answers a channel that is closed when a record finishes; nil if gen

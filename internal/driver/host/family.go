@@ -18,6 +18,9 @@ type Options struct {
 	Devices     int               // how many devices; 0 is 1
 	MemoryBytes int64             // of each device; 0 is the machine's
 	BLAS        *hostblas.Library // nil is hostblas.Default(), chosen at first use
+	// HandOver makes streams run all work on goroutines of their own, also what
+	// would be done sooner where it is submitted. Tests of concurrency need it.
+	HandOver bool
 }
 
 type family struct{ devices []*device }
@@ -31,7 +34,7 @@ func New(o Options) driver.Family {
 	}
 	f := &family{}
 	for i := range n {
-		d := &device{name: fmt.Sprintf("host:%d", i), ordinal: i, library: o.BLAS, total: total, blocks: map[driver.Ptr]int64{}}
+		d := &device{name: fmt.Sprintf("host:%d", i), ordinal: i, library: o.BLAS, handOver: o.HandOver, total: total, blocks: map[driver.Ptr]int64{}}
 		d.caps = driver.Capabilities{
 			Name:                 processorName(),
 			MemoryBytes:          total,
@@ -60,11 +63,12 @@ func (f *family) Open(ordinal int) (driver.Device, error) {
 // device is one host device. mu guards blocks, used, streams and pools, and is
 // not held while work runs or an event fires.
 type device struct {
-	name    string
-	ordinal int
-	caps    driver.Capabilities
-	library *hostblas.Library
-	total   int64
+	name     string
+	ordinal  int
+	caps     driver.Capabilities
+	library  *hostblas.Library
+	handOver bool
+	total    int64
 
 	dead atomic.Pointer[weir.Error] // the terminal error
 

@@ -18,7 +18,23 @@ func (s *stream) Launch(k *driver.Kernel) error {
 	if run == nil {
 		return s.dev.alive(op)
 	}
-	return s.submit(op, &work{kind: doCall, fn: run})
+	return s.submit(op, &work{kind: doKernel, fn: run, bytes: kernelBytes(k)})
+}
+
+// kernelBytes is how much memory a kernel goes through.
+func kernelBytes(k *driver.Kernel) int64 {
+	v := &k.Out
+	if k.Op == driver.KernelSum {
+		v = &k.A
+	}
+	n := v.DType.Size()
+	for _, x := range v.Shape {
+		if x > 0 && n > smallBytes/x {
+			return smallBytes + 1
+		}
+		n *= x
+	}
+	return n
 }
 
 // kernel prepares a launch; nil when there is nothing to do.

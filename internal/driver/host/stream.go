@@ -17,17 +17,21 @@ import (
 // Invariants:
 //  1. running is true from the submission that starts a drain until that drain
 //     finds the queue empty; at most one goroutine drains. A stream that waits
-//     for an event stays running, with parked naming the event and no
-//     goroutine; whoever clears parked starts the next drain.
+//     for an event stays running, in the event's list and with no goroutine;
+//     whoever takes it out of the list starts the next drain.
 //  2. finished counts work that ran; submitted counts work that was accepted.
 //     The stream is idle when they are equal.
-//  3. An idle stream records an event by marking it done on the spot, so that
-//     a release or a publication of an idle stream starts nothing.
+//  3. An idle stream records an event by marking it done on the spot, and waits
+//     for one by joining its list, so that neither starts a goroutine.
+//  4. Work that takes less time than handing it over runs on the submitting
+//     goroutine if the stream is idle (see small).
+//  5. A drain whose queue is empty goes on with a stream that its last record
+//     released, so that a chain over several streams stays on one goroutine.
 //
-// mu guards queue, running, parked, destroyed and submitted; no work, event or
-// waker runs under it. Rejected: a goroutine per stream that lives as long as
-// the stream (it must be stopped, and an idle one costs a wake-up just the
-// same).
+// mu guards queue, running, destroyed and submitted; no work, event or waker
+// runs under it. Rejected: a goroutine per stream that lives as long as the
+// stream (it must be stopped, and an idle one costs a wake-up just the same);
+// always handing over (5 us for each product of 64×64, which takes 8).
 type stream struct {
 	dev   *device
 	start func() // s.drain, made once so that starting it allocates nothing
@@ -35,10 +39,15 @@ type stream struct {
 	mu        sync.Mutex
 	queue     ring
 	running   bool
-	parked    *event
 	destroyed bool
 	submitted uint64
 	finished  atomic.Uint64
+
+	// Where the stream waits; under the mutex of the event whose list it is in.
+	nextParked *stream
+	parkedFor  uint64
+
+	waiting atomic.Pointer[event] // the event whose list it is in, for Kill
 }
 
 // work is one entry of a queue.
@@ -50,7 +59,7 @@ type work struct {
 	fn    func()
 	dst   driver.Ptr
 	src   driver.Ptr
-	bytes int64
+	bytes int64 // of doKernel: what it writes
 	blas  *blas
 	gemm  driver.Gemm
 }
@@ -62,6 +71,7 @@ const (
 	doWait
 	doNotify
 	doCall
+	doKernel
 	doCopy
 	doZero
 	doGemm
@@ -102,41 +112,129 @@ func (s *stream) submit(op string, w *work) error {
 		return s.destroyedError(op)
 	}
 	s.submitted++
+	if !s.running {
+		s.running = true
+		switch {
+		case w.kind == doWait:
+			s.mu.Unlock()
+			if !s.park(w.event, w.gen) {
+				s.finished.Add(1)
+				go s.start()
+			}
+			return nil
+		case !s.dev.handOver && w.small():
+			s.mu.Unlock()
+			s.inline(w)
+			return nil
+		}
+		s.queue.push(w)
+		s.mu.Unlock()
+		go s.start()
+		return nil
+	}
 	s.queue.push(w)
-	begin := !s.running
-	s.running = true
 	s.mu.Unlock()
-	if begin {
+	return nil
+}
+
+// Handing work over costs about 5 us: a goroutine is started, often on a
+// processor that has to be woken. Less work than that (at some tens of GFLOP/s
+// and GB/s) is done sooner than handed over.
+const (
+	smallFLOPs = 1 << 20
+	smallBytes = 1 << 15
+)
+
+func (w *work) small() bool {
+	switch w.kind {
+	case doCopy, doZero:
+		return w.bytes <= smallBytes
+	case doKernel:
+		return w.bytes <= smallBytes
+	case doGemm:
+		return float64(w.gemm.M)*float64(w.gemm.N)*float64(max(w.gemm.K, 1))*float64(w.gemm.Batch)*2 <= smallFLOPs
+	}
+	return false
+}
+
+// inline does w here, then leaves what came meanwhile to a drain. The stream is
+// marked running.
+func (s *stream) inline(w *work) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer s.recover()
+	s.run(w)
+	s.finished.Add(1)
+	s.mu.Lock()
+	s.running = s.queue.n > 0
+	more := s.running
+	s.mu.Unlock()
+	if more {
 		go s.start()
 	}
-	return nil
 }
 
 func (s *stream) destroyedError(op string) error {
 	return &weir.Error{Op: op, Device: s.dev.name, Kind: weir.KindLogic, Message: "the stream was destroyed", Err: weir.ErrClosed}
 }
 
-// drain runs the queue until it is empty or waits for an event. Faults become
-// panics here, and panics kill the device: the queue is then run through by a
-// fresh drain that skips the work.
+// drain runs the queue until it is empty or waits for an event, and goes on
+// with a stream that it released last.
 func (s *stream) drain() {
 	debug.SetPanicOnFault(true)
-	defer func() {
-		if r := recover(); r != nil {
-			s.dev.Kill(&weir.Error{Op: "Stream.run", Device: s.dev.name, Kind: weir.KindCUDA, Name: "HOST_WORK_FAULTED",
-				Code: 2, Message: fmt.Sprint(r), Stack: string(debug.Stack()), Err: weir.ErrDeviceLost})
-			s.finished.Add(1)
-			go s.start()
-		}
-	}()
+	for s != nil {
+		s = s.work()
+	}
+}
+
+// recover turns a fault or a panic of work into the death of the device: the
+// queue is then run through by a fresh drain that skips the work.
+func (s *stream) recover() {
+	if r := recover(); r != nil {
+		s.dev.Kill(&weir.Error{Op: "Stream.run", Device: s.dev.name, Kind: weir.KindCUDA, Name: "HOST_WORK_FAULTED",
+			Code: 2, Message: fmt.Sprint(r), Stack: string(debug.Stack()), Err: weir.ErrDeviceLost})
+		s.finished.Add(1)
+		go s.start()
+	}
+}
+
+// work runs the queue and answers a stream to go on with.
+func (s *stream) work() (next *stream) {
+	defer s.recover()
 	var w work
 	for s.next(&w) {
-		if !s.run(&w) {
-			return
+		if w.kind == doWait {
+			if s.dev.dead.Load() == nil && s.park(w.event, w.gen) {
+				return next
+			}
+		} else if ready := s.run(&w); ready != nil {
+			next = s.release(ready, next)
 		}
 		s.finished.Add(1)
 		w = work{} // lets go of what the entry held
 	}
+	return next
+}
+
+// release starts the streams of a list that waited, except one that this
+// goroutine can go on with because its own queue is empty.
+func (s *stream) release(ready, next *stream) *stream {
+	for ready != nil {
+		r := ready
+		ready, r.nextParked = r.nextParked, nil
+		r.waiting.Store(nil)
+		r.finished.Add(1)
+		if next == nil {
+			s.mu.Lock()
+			done := s.queue.n == 0
+			s.mu.Unlock()
+			if done {
+				next = r
+				continue
+			}
+		}
+		go r.start()
+	}
+	return next
 }
 
 func (s *stream) next(w *work) bool {
@@ -149,76 +247,51 @@ func (s *stream) next(w *work) bool {
 	return false
 }
 
-// run does one entry; false when the stream left its goroutine to wait. On a
-// dead device only what others wait for still happens.
-func (s *stream) run(w *work) bool {
-	dead := s.dev.dead.Load() != nil
+// run does one entry other than a wait, and answers the streams that it
+// released. On a dead device only what others wait for still happens.
+func (s *stream) run(w *work) (released *stream) {
 	switch w.kind {
 	case doRecord:
-		w.event.fire(w.gen)
+		return w.event.fire(w.gen)
 	case doNotify:
 		w.waker.Wake(s.dev.Err())
-	case doWait:
-		return dead || !s.park(w.event, w.gen)
-	case doCall:
-		if !dead {
-			w.fn()
-		}
-	case doCopy:
-		if !dead {
-			copy(hostmem.Bytes(uintptr(w.dst), w.bytes), hostmem.Bytes(uintptr(w.src), w.bytes))
-		}
-	case doZero:
-		if !dead {
-			clear(hostmem.Bytes(uintptr(w.dst), w.bytes))
-		}
-	case doGemm:
-		if !dead {
-			w.blas.run(&w.gemm)
-		}
+		return nil
 	}
-	return true
+	if s.dev.dead.Load() != nil {
+		return nil
+	}
+	switch w.kind {
+	case doCall, doKernel:
+		w.fn()
+	case doCopy:
+		copy(hostmem.Bytes(uintptr(w.dst), w.bytes), hostmem.Bytes(uintptr(w.src), w.bytes))
+	case doZero:
+		clear(hostmem.Bytes(uintptr(w.dst), w.bytes))
+	case doGemm:
+		w.blas.run(&w.gemm)
+	}
+	return nil
 }
 
-// park leaves the goroutine until e's record gen is done; false if it is.
+// park joins e's list until record gen is done; false if it is.
 func (s *stream) park(e *event, gen uint64) bool {
-	s.mu.Lock()
-	s.parked = e
-	s.mu.Unlock()
+	s.waiting.Store(e)
 	if !e.park(s, gen) {
-		s.mu.Lock()
-		claimed := s.parked == e
-		s.parked = nil
-		s.mu.Unlock()
-		return !claimed
+		s.waiting.Store(nil)
+		return false
 	}
-	if s.dev.dead.Load() != nil { // Kill may have looked before parked was set
+	if s.dev.dead.Load() != nil { // Kill may have looked before
 		s.unpark()
 	}
 	return true
 }
 
-// resume starts the stream again if it still waits for e.
-func (s *stream) resume(e *event) {
-	s.mu.Lock()
-	mine := s.parked == e
-	if mine {
-		s.parked = nil
-	}
-	s.mu.Unlock()
-	if mine {
+// unpark starts the stream again if it waits for an event.
+func (s *stream) unpark() {
+	if e := s.waiting.Load(); e != nil && e.unpark(s) {
+		s.waiting.Store(nil)
 		s.finished.Add(1)
 		go s.start()
-	}
-}
-
-// unpark starts the stream again whatever it waits for.
-func (s *stream) unpark() {
-	s.mu.Lock()
-	e := s.parked
-	s.mu.Unlock()
-	if e != nil {
-		s.resume(e)
 	}
 }
 
@@ -239,7 +312,7 @@ func (s *stream) Record(ev driver.Event) error {
 	idle := !s.running && !s.destroyed
 	s.mu.Unlock()
 	if idle {
-		e.fire(gen)
+		e.fire(gen) // nobody can wait for a record that had no number
 		return nil
 	}
 	return s.submit(op, &work{kind: doRecord, event: e, gen: gen})

@@ -1,0 +1,139 @@
+package tensor
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/buffer"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/runtime"
+)
+
+// Array is an immutable view of device memory: element type, shape, strides and
+// an offset into a buffer that other arrays may share. Arrays are made by
+// constructors and operations, and used by pointer.
+type Array struct {
+	own    buffer.Buffer // the buffer, if this array's operation made it
+	root   *Array        // else the array that has it
+	offset int64         // of element 0, in elements
+	layout
+	dtype DType
+	conj  bool // what is read is the conjugate of what is stored
+	scope atomic.Uint64
+}
+
+// DType is the element type.
+func (a *Array) DType() DType { return a.dtype }
+
+// Rank is the number of axes.
+func (a *Array) Rank() int { return a.rank }
+
+// Shape answers the extent of each axis, axis 0 first.
+func (a *Array) Shape() []int {
+	shape := make([]int, a.rank)
+	for i, n := range a.shape() {
+		shape[i] = int(n)
+	}
+	return shape
+}
+
+// Strides answers the distance of neighbours along each axis, in elements.
+func (a *Array) Strides() []int {
+	strides := make([]int, a.rank)
+	for i, n := range a.strides() {
+		strides[i] = int(n)
+	}
+	return strides
+}
+
+// Size is the number of elements.
+func (a *Array) Size() int { return int(a.size()) }
+
+// Bytes is the size of the elements, which is that of the memory only if the
+// array is contiguous and shares with none.
+func (a *Array) Bytes() int64 { return a.size() * a.dtype.Size() }
+
+// Device is where the array lives.
+func (a *Array) Device() runtime.Device { return a.resources().Device() }
+
+// Buffer is the buffer that the array views, for operations of one's own: open
+// it in a buffer.Access and add Offset elements to the address.
+func (a *Array) Buffer() *buffer.Buffer {
+	if a.root != nil {
+		return &a.root.own
+	}
+	return &a.own
+}
+
+// Offset is the place of element 0 in the buffer, in elements.
+func (a *Array) Offset() int { return int(a.offset) }
+
+// IsConj says whether elements read as the conjugates of what is stored.
+func (a *Array) IsConj() bool { return a.conj }
+
+// IsContiguous says whether the elements lie one after another in row-major
+// order.
+func (a *Array) IsContiguous() bool { return a.isRowMajor() }
+
+// Free gives the memory back when the submitted work that uses it is done,
+// without waiting. Every array that shares the memory answers ErrClosed
+// afterwards. A second Free does nothing.
+func (a *Array) Free() error { return a.Buffer().Free() }
+
+func (a *Array) memory() *buffer.Memory        { return a.Buffer().Memory() }
+func (a *Array) resources() *runtime.Resources { return a.memory().Resources() }
+
+// describe is "float32 2×3".
+func (a *Array) describe() string { return fmt.Sprintf("%v %s", a.dtype, shapeString(a.shape())) }
+
+// view is what kernels take: ptr is the address of the buffer.
+func (a *Array) view(ptr driver.Ptr) driver.View {
+	return driver.View{Ptr: ptr + driver.Ptr(a.offset*a.dtype.Size()), DType: a.dtype, Shape: a.shape(), Strides: a.strides()}
+}
+
+// with is a new view of a's memory.
+func (a *Array) with(l layout, offset int64) *Array {
+	root := a
+	if a.root != nil {
+		root = a.root
+	}
+	return &Array{root: root, offset: offset, layout: l, dtype: a.dtype, conj: a.conj}
+}
+
+// overlaps says whether a and b may share an element's memory.
+func (a *Array) overlaps(b *Array) bool {
+	if a.Buffer() != b.Buffer() {
+		return false
+	}
+	lowA, highA := a.extent()
+	lowB, highB := b.extent()
+	lowA, highA = (a.offset+lowA)*a.dtype.Size(), (a.offset+highA+1)*a.dtype.Size()
+	lowB, highB = (b.offset+lowB)*b.dtype.Size(), (b.offset+highB+1)*b.dtype.Size()
+	return lowA < highB && lowB < highA
+}
+
+// sameDevice checks that all arrays live on one device, names being those of
+// the parameters.
+func sameDevice(op string, names string, arrays ...*Array) error {
+	for i, a := range arrays {
+		if a == nil {
+			return weir.Argf(op, "%c is nil; expected an array", names[i])
+		}
+		if a.memory() != arrays[0].memory() {
+			return weir.Argf(op, "%c is on %s and %c on %s; copy one to the other's device with tensor.To",
+				names[0], arrays[0].Device(), names[i], a.Device())
+		}
+	}
+	return nil
+}
+
+func sameDType(op string, names string, arrays ...*Array) error {
+	for i, a := range arrays {
+		if a.dtype != arrays[0].dtype {
+			return weir.Argf(op, "%c is %v and %c is %v; convert one with tensor.AsType",
+				names[0], arrays[0].dtype, names[i], a.dtype)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package tensor
+
+import (
+	"context"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/dtype"
+	"github.com/weirgo/weir/internal/driver"
+)
+
+// Data waits for a and answers its elements in row-major order. T must be the
+// array's element type. The wait ends with ctx.
+func Data[T Element](ctx context.Context, a *Array) ([]T, error) {
+	const op = "tensor.Data"
+	if err := sameDevice(op, "a", a); err != nil {
+		return nil, err
+	}
+	if want := dtype.Of[T](); a.dtype != want {
+		return nil, weir.Argf(op, "the array is %v and %v was asked for; convert it with tensor.AsType", a.dtype, want)
+	}
+	data := make([]T, a.size())
+	return data, read(ctx, a, bytesOf(data))
+}
+
+// Item waits for an array of one element and answers it.
+func Item[T Element](ctx context.Context, a *Array) (T, error) {
+	var zero T
+	if err := sameDevice("tensor.Item", "a", a); err != nil {
+		return zero, err
+	}
+	if a.size() != 1 {
+		return zero, weir.Argf("tensor.Item", "an array of shape %s; expected one element", shapeString(a.shape()))
+	}
+	data, err := Data[T](ctx, a)
+	if err != nil {
+		return zero, err
+	}
+	return data[0], nil
+}
+
+// read waits for a and copies its elements, in row-major order, to dst.
+func read(ctx context.Context, a *Array, dst []byte) error {
+	if len(dst) == 0 {
+		if !a.Buffer().Live() {
+			return &weir.Error{Op: "tensor.Data", Kind: weir.KindLogic, Message: "the array was freed; expected a live one", Err: weir.ErrClosed}
+		}
+		return nil
+	}
+	src := a
+	if !a.isRowMajor() || a.conj {
+		whole, err := compact(ctx, a)
+		if err != nil {
+			return err
+		}
+		defer whole.Free()
+		src = whole
+	}
+	return onStream(ctx, src.resources(), func(x *operation) error {
+		from := x.acc.Read(src.Buffer()) + driver.Ptr(src.offset*src.dtype.Size())
+		if x.acc.Err() != nil {
+			return nil
+		}
+		// The stream waits for the last writer; here it is waited for with the
+		// context, so that the copy itself does not have to.
+		if err := x.s.Synchronize(ctx); err != nil {
+			return err
+		}
+		return x.submit(func(s driver.Stream) error { return s.CopyOut(dst, from) })
+	})
+}

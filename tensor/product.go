@@ -1,0 +1,410 @@
+package tensor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/buffer"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/provider/blas"
+)
+
+// product is C = alpha·A·B + beta·C for a batch of strided matrices, before it
+// is known how BLAS can be asked for it.
+//
+// BLAS is column-major: a matrix must have stride 1 along its columns (as it
+// lies) or along its rows (transposed, and then perhaps conjugated), and a
+// leading dimension that steps past the other extent. So the result decides: as
+// it lies, or, when its rows are the contiguous ones, as Cᵀ = Bᵀ·Aᵀ. An operand
+// that fits neither way, that must be conjugated without being transposed, or
+// that overlaps the result, is packed: copied to a temporary first. A result
+// that fits neither way is computed in a temporary and copied.
+type product struct {
+	op          string
+	alpha, beta complex128
+	a, b, c     matrix // m×k, k×n, m×n
+	batch       []batchAxis
+}
+
+// matrix is a rows×cols matrix in an array's memory, strides in elements.
+type matrix struct {
+	array      *Array
+	offset     int64
+	rows, cols int64
+	rs, cs     int64
+	conj       bool
+}
+
+// batchAxis repeats the product n times, stepping through the operands.
+type batchAxis struct{ n, a, b, c int64 }
+
+func (x matrix) transposed() matrix {
+	x.rows, x.cols, x.rs, x.cs = x.cols, x.rows, x.cs, x.rs
+	return x
+}
+
+// ld is the leading dimension of x as it lies, column-major; ok is false when
+// it does not lie so.
+func (x matrix) ld() (ld int64, ok bool) {
+	if x.rs != 1 && x.rows > 1 {
+		return 0, false
+	}
+	if x.cols <= 1 {
+		return max(x.rows, 1), true
+	}
+	return x.cs, x.cs >= max(x.rows, 1)
+}
+
+// form is how BLAS reads x: op and leading dimension.
+func (x matrix) form() (op driver.Op, ld int64, ok bool) {
+	if !x.conj {
+		if ld, ok := x.ld(); ok {
+			return driver.NoTrans, ld, true
+		}
+	}
+	ld, ok = x.transposed().ld()
+	if x.conj {
+		return driver.ConjTrans, ld, ok
+	}
+	return driver.Trans, ld, ok
+}
+
+// packed is the number of elements that a's and b's packing copies.
+func (p *product) packed() (n int64) {
+	for i, x := range [...]matrix{p.a, p.b} {
+		if p.packs(x) {
+			n += p.packSize(x, i)
+		}
+	}
+	return n
+}
+
+func (p *product) packs(x matrix) bool {
+	_, _, ok := x.form()
+	return !ok || x.array.Buffer() == p.c.array.Buffer() && x.array.overlaps(p.c.array)
+}
+
+func (p *product) packSize(x matrix, which int) int64 {
+	n := x.rows * x.cols
+	for _, ax := range p.batch {
+		if ax.step(which) != 0 {
+			n *= ax.n
+		}
+	}
+	return n
+}
+
+// step is the batch stride of operand 0 (a), 1 (b) or 2 (c).
+func (x batchAxis) step(which int) int64 { return [...]int64{x.a, x.b, x.c}[which] }
+
+// swap asks for the transposed product instead.
+func (p *product) swap() {
+	p.a, p.b, p.c = p.b.transposed(), p.a.transposed(), p.c.transposed()
+	for i, x := range p.batch {
+		p.batch[i].a, p.batch[i].b = x.b, x.a
+	}
+}
+
+// orient brings the product into the form that BLAS takes with the least
+// packing; false when the result fits neither way.
+func (p *product) orient() bool {
+	if p.c.conj { // conj(C) = conj(alpha)·conj(A)·conj(B) + conj(beta)·conj(C)
+		p.a.conj, p.b.conj, p.c.conj = !p.a.conj, !p.b.conj, false
+		p.alpha, p.beta = conjugate(p.alpha), conjugate(p.beta)
+	}
+	_, straight := p.c.ld()
+	_, turned := p.c.transposed().ld()
+	if !straight && !turned {
+		return false
+	}
+	if !straight {
+		p.swap()
+		return true
+	}
+	if turned && p.packed() > 0 {
+		before := p.packed()
+		if p.swap(); p.packed() >= before {
+			p.swap()
+		}
+	}
+	return true
+}
+
+func conjugate(z complex128) complex128 { return complex(real(z), -imag(z)) }
+
+// simplify folds batch axes into the matrices where strides allow, innermost
+// first, merges those that step evenly, and puts the longest last.
+func (p *product) simplify() {
+	if len(p.batch) == 0 {
+		return
+	}
+	var axes []batchAxis // innermost first
+	for _, x := range slices.Backward(p.batch) {
+		if x.n == 1 || p.foldRows(x) || p.foldCols(x) {
+			continue
+		}
+		if k := len(axes) - 1; k >= 0 {
+			if in := axes[k]; x.a == in.n*in.a && x.b == in.n*in.b && x.c == in.n*in.c {
+				axes[k].n *= x.n
+				continue
+			}
+		}
+		axes = append(axes, x)
+	}
+	slices.Reverse(axes)
+	longest := 0
+	for i, x := range axes {
+		if x.n >= axes[longest].n {
+			longest = i
+		}
+	}
+	if len(axes) > 0 {
+		x := axes[longest]
+		axes = append(slices.Delete(axes, longest, longest+1), x)
+	}
+	p.batch = axes
+}
+
+// foldRows makes a batch axis that b does not step along part of the rows.
+func (p *product) foldRows(x batchAxis) bool {
+	if x.b != 0 {
+		return false
+	}
+	if p.a.rows == 1 {
+		p.a.rs, p.c.rs = x.a, x.c
+	} else if x.a != p.a.rows*p.a.rs || x.c != p.c.rows*p.c.rs {
+		return false
+	}
+	p.a.rows *= x.n
+	p.c.rows *= x.n
+	return true
+}
+
+// foldCols makes a batch axis that a does not step along part of the columns.
+func (p *product) foldCols(x batchAxis) bool {
+	if x.a != 0 {
+		return false
+	}
+	if p.b.cols == 1 {
+		p.b.cs, p.c.cs = x.b, x.c
+	} else if x.b != p.b.cols*p.b.cs || x.c != p.c.cols*p.c.cs {
+		return false
+	}
+	p.b.cols *= x.n
+	p.c.cols *= x.n
+	return true
+}
+
+// run submits the product. Temporaries are taken before the lease and freed,
+// in stream order, after the scope's end.
+func (p *product) run(ctx context.Context) error {
+	if p.c.rows == 0 || p.c.cols == 0 {
+		return nil
+	}
+	for _, x := range p.batch {
+		if x.n == 0 {
+			return nil
+		}
+	}
+	p.simplify()
+	if !p.orient() {
+		return p.runThroughCopy(ctx)
+	}
+	var packA, packB *Array
+	var err error
+	if p.packs(p.a) {
+		if packA, err = p.temporary(ctx, p.a, 0); err != nil {
+			return err
+		}
+		defer packA.Free()
+	}
+	if p.packs(p.b) {
+		if packB, err = p.temporary(ctx, p.b, 1); err != nil {
+			return err
+		}
+		defer packB.Free()
+	}
+	l, err := blas.AcquireOn(ctx, p.c.array.resources())
+	if err != nil {
+		return err
+	}
+	acc := buffer.Begin(l.Stream())
+	err = p.submit(&l, &acc, packA, packB)
+	return join(err, acc.End(), l.Release())
+}
+
+func (p *product) submit(l *blas.Lease, acc *buffer.Access, packA, packB *Array) error {
+	size := driver.Ptr(p.c.array.dtype.Size())
+	c := acc.Write(p.c.array.Buffer())
+	open := func(x matrix) driver.Ptr {
+		if x.array.Buffer() == p.c.array.Buffer() {
+			return c
+		}
+		return acc.Read(x.array.Buffer())
+	}
+	a, b := driver.Ptr(0), driver.Ptr(0)
+	if p.a.cols > 0 {
+		a, b = open(p.a), open(p.b)
+	}
+	var toA, toB driver.Ptr
+	if packA != nil {
+		toA = acc.Write(packA.Buffer())
+	}
+	if packB != nil {
+		toB = acc.Write(packB.Buffer())
+	}
+	if acc.Err() != nil {
+		return nil // End answers it
+	}
+	if packA != nil {
+		if err := p.pack(l, &p.a, 0, a, packA, toA); err != nil {
+			return err
+		}
+		a = toA
+	}
+	if packB != nil {
+		if err := p.pack(l, &p.b, 1, b, packB, toB); err != nil {
+			return err
+		}
+		b = toB
+	}
+	g := blas.Product{DType: p.c.array.dtype, M: p.c.rows, N: p.c.cols, K: p.a.cols, Alpha: p.alpha, Beta: p.beta, Batch: 1}
+	g.OpA, g.LDA, _ = p.a.form()
+	g.OpB, g.LDB, _ = p.b.form()
+	g.LDC, _ = p.c.ld()
+	a += driver.Ptr(p.a.offset) * size
+	b += driver.Ptr(p.b.offset) * size
+	c += driver.Ptr(p.c.offset) * size
+	outer := p.batch
+	if k := len(p.batch) - 1; k >= 0 {
+		x := p.batch[k]
+		g.Batch, g.StrideA, g.StrideB, g.StrideC = x.n, x.a, x.b, x.c
+		outer = p.batch[:k]
+	}
+	if len(outer) == 0 {
+		g.A, g.B, g.C = a, b, c
+		return blas.Gemm(l, &g)
+	}
+	return p.repeat(l, &g, outer, a, b, c)
+}
+
+// repeat submits the product once for each place of the outer batch axes.
+func (p *product) repeat(l *blas.Lease, g *blas.Product, outer []batchAxis, a, b, c driver.Ptr) error {
+	if len(outer) == 0 {
+		g.A, g.B, g.C = a, b, c
+		return blas.Gemm(l, g)
+	}
+	x, size := outer[0], p.c.array.dtype.Size()
+	for range x.n {
+		if err := p.repeat(l, g, outer[1:], a, b, c); err != nil {
+			return err
+		}
+		a += driver.Ptr(x.a * size)
+		b += driver.Ptr(x.b * size)
+		c += driver.Ptr(x.c * size)
+	}
+	return nil
+}
+
+// source is what packing copies: the batch axes that x steps along, its rows,
+// its columns.
+func (p *product) source(x matrix, which int) layout {
+	var shape, strides []int64
+	for _, ax := range p.batch {
+		if s := ax.step(which); s != 0 {
+			shape, strides = append(shape, ax.n), append(strides, s)
+		}
+	}
+	return layoutOf(append(shape, x.rows, x.cols), append(strides, x.rs, x.cs))
+}
+
+// temporary makes the array that x is packed into: contiguous, and such that
+// BLAS reads it as it lies.
+func (p *product) temporary(ctx context.Context, x matrix, which int) (*Array, error) {
+	l := p.source(x, which)
+	return emptyOn(unscoped(ctx), p.op, x.array.memory(), x.array.dtype, l.shape())
+}
+
+// pack copies *x from address from to t at address to, and makes *x what was
+// packed.
+func (p *product) pack(l *blas.Lease, x *matrix, which int, from driver.Ptr, t *Array, to driver.Ptr) error {
+	src := x.array.with(p.source(*x, which), x.offset)
+	src.conj = x.conj
+	s, err := l.Stream().Submit()
+	if err != nil {
+		return err
+	}
+	if err := s.Launch(copyOf(t, to, src, from)); err != nil {
+		return err
+	}
+	packedAxis := 0
+	for i, ax := range p.batch {
+		if ax.step(which) == 0 {
+			continue
+		}
+		step := t.strides()[packedAxis]
+		if which == 0 {
+			p.batch[i].a = step
+		} else {
+			p.batch[i].b = step
+		}
+		packedAxis++
+	}
+	*x = matrix{array: t, rows: x.rows, cols: x.cols, rs: t.strides()[t.rank-2], cs: t.strides()[t.rank-1]}
+	return nil
+}
+
+// runThroughCopy computes in a temporary, for results that BLAS cannot write.
+func (p *product) runThroughCopy(ctx context.Context) error {
+	shape := make([]int64, 0, len(p.batch)+2)
+	strides := make([]int64, 0, len(p.batch)+2)
+	for _, ax := range p.batch {
+		shape, strides = append(shape, ax.n), append(strides, ax.c)
+	}
+	whole := p.c.array.with(layoutOf(append(shape, p.c.rows, p.c.cols), append(strides, p.c.rs, p.c.cs)), p.c.offset)
+	whole.conj = p.c.conj
+	t, err := emptyOn(unscoped(ctx), p.op, p.c.array.memory(), p.c.array.dtype, whole.shape())
+	if err != nil {
+		return err
+	}
+	defer t.Free()
+	if p.beta != 0 {
+		if err := convertInto(ctx, t, whole); err != nil {
+			return err
+		}
+	}
+	q := *p
+	q.batch = slices.Clone(p.batch)
+	for i := range q.batch {
+		q.batch[i].c = t.strides()[i]
+	}
+	q.c = matrix{array: t, rows: p.c.rows, cols: p.c.cols, rs: t.strides()[t.rank-2], cs: t.strides()[t.rank-1]}
+	if err := q.run(ctx); err != nil {
+		return err
+	}
+	return convertInto(ctx, whole, t)
+}
+
+// matrixOf is the matrix of an array's last two axes.
+func matrixOf(a *Array) matrix {
+	k := a.rank
+	return matrix{array: a, offset: a.offset, rows: a.shape()[k-2], cols: a.shape()[k-1],
+		rs: a.strides()[k-2], cs: a.strides()[k-1], conj: a.conj}
+}
+
+// scalars checks that a product's factors fit its element type.
+func scalars(op string, dt DType, alpha, beta complex128) error {
+	for _, f := range [...]struct {
+		name  string
+		value complex128
+	}{{"alpha", alpha}, {"beta", beta}} {
+		if !dt.IsComplex() && imag(f.value) != 0 {
+			return weir.Argf(op, "%s is %v for %v arrays; expected a real number", f.name, f.value, dt)
+		}
+		if dt.IsInteger() && real(f.value) != float64(int64(real(f.value))) {
+			return weir.Argf(op, "%s is %v for %v arrays; expected an integer", f.name, real(f.value), dt)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package tensor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// scope remembers what was made under a context. It is known to arrays by its
+// number only, so that they do not keep it alive.
+type scope struct {
+	id     uint64
+	parent *scope
+
+	mu     sync.Mutex // guards arrays
+	arrays []*Array
+}
+
+type scopeKey struct{}
+
+var scopeIDs atomic.Uint64
+
+// Scope answers a context under which constructors and operations remember the
+// arrays that they make, and a function that frees those which Keep did not
+// take out. Freeing waits for nothing; calling it again does nothing. Arrays
+// made later under the context are freed at once by the next call.
+func Scope(ctx context.Context) (context.Context, func() error) {
+	parent, _ := ctx.Value(scopeKey{}).(*scope)
+	s := &scope{id: scopeIDs.Add(1), parent: parent}
+	return context.WithValue(ctx, scopeKey{}, s), s.free
+}
+
+// Keep takes arrays out of ctx's scope and into the one around it, if there is
+// one, so that they outlive the scope. Of a view it keeps the array whose
+// memory it shares. It answers its first array, for return statements.
+func Keep(ctx context.Context, a *Array, more ...*Array) *Array {
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	if s == nil {
+		return a
+	}
+	for _, k := range append([]*Array{a}, more...) {
+		if k == nil {
+			continue
+		}
+		if k.root != nil {
+			k = k.root
+		}
+		if !k.scope.CompareAndSwap(s.id, 0) {
+			continue
+		}
+		if s.parent != nil {
+			s.parent.add(k)
+		}
+	}
+	return a
+}
+
+// register puts a fresh array into ctx's scope.
+func register(ctx context.Context, a *Array) {
+	if s, _ := ctx.Value(scopeKey{}).(*scope); s != nil {
+		s.add(a)
+	}
+}
+
+func (s *scope) add(a *Array) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.scope.Store(s.id)
+	if n := len(s.arrays); n == cap(s.arrays) { // let go of what was freed or kept before growing
+		live := s.arrays[:0]
+		for _, b := range s.arrays {
+			if b.scope.Load() == s.id && b.own.Live() {
+				live = append(live, b)
+			}
+		}
+		clear(s.arrays[len(live):])
+		s.arrays = live
+	}
+	s.arrays = append(s.arrays, a)
+}
+
+func (s *scope) free() error {
+	s.mu.Lock()
+	arrays := s.arrays
+	s.arrays = nil
+	s.mu.Unlock()
+	var errs []error
+	for _, a := range arrays {
+		if a.scope.CompareAndSwap(s.id, 0) {
+			errs = append(errs, a.Free())
+		}
+	}
+	return join(errs...)
+}
+
+// unscoped is ctx without its scope, for temporaries that are freed where they
+// are made.
+func unscoped(ctx context.Context) context.Context {
+	if ctx.Value(scopeKey{}) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, scopeKey{}, (*scope)(nil))
+}
