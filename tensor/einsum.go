@@ -134,7 +134,7 @@ func PlanNetwork(o EinsumOptions, operands []*Array, labels [][]int, output []in
 	}
 	for k, l := range labels {
 		if operands[k] != nil && len(l) != operands[k].rank {
-			return nil, weir.Argf("tensor.Network", "%s has %d labels and rank %d; expected one a axis", operandName(o, k), len(l), operands[k].rank)
+			return nil, weir.Argf("tensor.Network", "%s has %d labels and rank %d; expected one for each axis", operandName(o, k), len(l), operands[k].rank)
 		}
 	}
 	return plan(o, operands, fmt.Sprint("n", labels, output), func() (*einsum.Expr, error) {

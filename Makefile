@@ -1,0 +1,49 @@
+# The project's habits. `make run` and `make test` need Go and make alone.
+
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 20s
+COUNT ?= 20
+
+# The race detector needs cgo, and so a C compiler.
+CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
+RACE := $(if $(CC_FOUND),-race,)
+
+.PHONY: run build test race lint cover fuzz stress bench
+
+run: build
+	build/weir einsum 'asb,btc,cud->astud' examples/data/left.npy examples/data/middle.npy examples/data/right.npy -o build/theta.npy
+	build/weir ising
+
+build:
+	CGO_ENABLED=0 $(GO) build -o build/weir ./cmd/weir
+
+test:
+	$(GO) test $(RACE) ./...
+
+race:
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+lint:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) test ./internal/lint
+
+cover:
+	$(GO) test -coverpkg=./... -coverprofile=build/cover.out ./... && $(GO) tool cover -func=build/cover.out | tail -n 1
+
+# Every fuzz target of every package, FUZZTIME each.
+fuzz:
+	@set -e; for dir in $$($(GO) list -f '{{.Dir}}' ./...); do \
+		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | sed 's/^func //'); do \
+			echo "$$target in $$dir"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$dir; \
+		done; \
+	done
+
+# The concurrent packages, many times over.
+stress:
+	$(GO) test $(RACE) -count $(COUNT) ./scheduler ./internal/lease ./stream ./provider/... ./buffer ./runtime ./internal/driver/... ./tensor
+
+bench: build
+	build/weir bench
