@@ -331,7 +331,7 @@ func TestContractionsRefuseWhatDoesNotFit(t *testing.T) {
 		"einsum: operand 1 (x) is on host:0 and operand 2 (y) on host:1; copy one to the other's device with tensor.To": second(EinsumWith(ctx, EinsumOptions{Names: []string{"x", "y"}}, "ij,jk", f(2, 2), other)),
 		"einsum: operand 2 is nil; expected an array":                                                                   second(Einsum(ctx, "ij,jk", f(2, 2), nil)),
 		"einsum: memory limit -1 bytes; expected 0 or more":                                                             second(EinsumWith(ctx, EinsumOptions{MemoryLimit: -1}, "ij", f(2, 2))),
-		"tensor.Network: operand 1 has 1 labels and rank 2; expected one for each axis":                                        second(Network(ctx, EinsumOptions{}, []*Array{f(2, 2)}, [][]int{{0}}, nil)),
+		"tensor.Network: operand 1 has 1 labels and rank 2; expected one for each axis":                                 second(Network(ctx, EinsumOptions{}, []*Array{f(2, 2)}, [][]int{{0}}, nil)),
 		"tensor.Network: labels for 1 operands, and 2 operands; expected as many":                                       second(Network(ctx, EinsumOptions{}, []*Array{f(2, 2), f(2)}, [][]int{{0, 1}}, nil)),
 		"tensor.Contract: axes [0] of a and [0 1] of b; expected pairs":                                                 second(Contract(ctx, f(2, 2), f(2, 2), []int{0}, []int{0, 1})),
 		"tensor.Contract: axes [0 0] of a, rank 2, and [0 1] of b, rank 2; expected each axis at most once":             second(Contract(ctx, f(2, 2), f(2, 2), []int{0, 0}, []int{0, 1})),
