@@ -3,6 +3,8 @@ package host
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/weirgo/weir/internal/driver"
 )
 
 // event marks a place in a stream. Records are numbered; since all records
@@ -21,15 +23,19 @@ type event struct {
 	sleepers chan struct{} // closed when a record finishes; nil when nobody sleeps
 }
 
-// begin numbers a new record on s.
-func (e *event) begin(s *stream) (uint64, error) {
+// begin numbers a new record on s, finished if done.
+func (e *event) begin(op string, s *stream, done bool) (uint64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.source != s && e.done.Load() != e.recorded.Load() {
-		return 0, s.dev.argument("Stream.Record", "the event's last record, on another stream, is unfinished; expected a finished one")
+		return 0, s.dev.argument(op, "the event's last record, on another stream, is unfinished; expected a finished one")
 	}
 	e.source = s
-	return e.recorded.Add(1), nil
+	gen := e.recorded.Add(1)
+	if done {
+		e.done.Store(gen) // of one stream, and idle: no earlier record is unfinished
+	}
+	return gen, nil
 }
 
 // fire finishes record gen and answers the streams that waited for it, as a
@@ -105,10 +111,12 @@ func (e *event) Query() (bool, error) {
 	return e.done.Load() >= e.recorded.Load(), nil
 }
 
-func (e *event) Synchronize() error {
+func (e *event) Synchronize() error { return e.synchronize("Event.Synchronize") }
+
+func (e *event) synchronize(op string) error {
 	gen := e.recorded.Load()
 	for {
-		if err := e.dev.alive("Event.Synchronize"); err != nil {
+		if err := e.dev.alive(op); err != nil {
 			return err
 		}
 		wake := e.sleep(gen)
@@ -116,8 +124,18 @@ func (e *event) Synchronize() error {
 			e.dev.trim()
 			return nil
 		}
-		<-wake
+		select {
+		case <-wake:
+		case <-e.dev.death:
+		}
 	}
 }
 
 func (e *event) Destroy() error { return nil }
+
+func (d *device) NewEvent() (driver.Event, error) {
+	if err := d.alive("Device.NewEvent"); err != nil {
+		return nil, err
+	}
+	return &event{dev: d}, nil
+}

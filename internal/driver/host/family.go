@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -34,7 +35,7 @@ func New(o Options) driver.Family {
 	}
 	f := &family{}
 	for i := range n {
-		d := &device{name: fmt.Sprintf("host:%d", i), ordinal: i, library: o.BLAS, handOver: o.HandOver, total: total, blocks: map[driver.Ptr]int64{}}
+		d := &device{name: fmt.Sprintf("host:%d", i), ordinal: i, library: o.BLAS, handOver: o.HandOver, total: total, death: make(chan struct{}), blocks: map[driver.Ptr]int64{}}
 		d.caps = driver.Capabilities{
 			Name:                 processorName(),
 			MemoryBytes:          total,
@@ -70,7 +71,9 @@ type device struct {
 	handOver bool
 	total    int64
 
-	dead atomic.Pointer[weir.Error] // the terminal error
+	dead   atomic.Pointer[weir.Error] // the terminal error
+	death  chan struct{}              // closed when it is set
+	active atomic.Int64               // pieces of work that run now
 
 	mu      sync.Mutex
 	blocks  map[driver.Ptr]int64 // every live allocation and its size
@@ -115,11 +118,12 @@ func (d *device) Kill(cause error) {
 	if !d.dead.CompareAndSwap(nil, terminal) {
 		return
 	}
+	close(d.death)
 	d.mu.Lock()
-	streams := append([]*stream(nil), d.streams...)
+	streams := slices.Clone(d.streams)
 	d.mu.Unlock()
 	for _, s := range streams {
-		s.unpark()
+		go s.flush() // not here: Kill may be called by work, and flushing wakes others
 	}
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math"
 	"slices"
 
 	"github.com/weirgo/weir/dtype"
@@ -16,7 +17,7 @@ func (s *stream) Launch(k *driver.Kernel) error {
 		return err
 	}
 	if run == nil {
-		return s.dev.alive(op)
+		return s.usable(op)
 	}
 	return s.submit(op, &work{kind: doKernel, fn: run, bytes: kernelBytes(k)})
 }
@@ -67,8 +68,11 @@ func (d *device) kernel(k *driver.Kernel) (func(), error) {
 			return nil, d.argument(op, "%v: operand %d has shape %v; expected that of the result, %v", k.Op, i, v.Shape, k.Out.Shape)
 		}
 		hollow := slices.Contains(v.Shape, 0)
-		if v.Ptr == 0 && !hollow {
-			return nil, d.argument(op, "%v: operand %d is at address 0; expected an address", k.Op, i)
+		if !address(v.Ptr) && !hollow {
+			return nil, d.argument(op, "%v: operand %d is at %#x; expected an address", k.Op, i, v.Ptr)
+		}
+		if !addressable(v) {
+			return nil, d.argument(op, "%v: operand %d has shape %v and strides %v; expected to reach less than 2^62 bytes", k.Op, i, v.Shape, v.Strides)
 		}
 		empty = empty || i == 0 && hollow
 	}
@@ -81,6 +85,16 @@ func (d *device) kernel(k *driver.Kernel) (func(), error) {
 	default:
 		return arithmeticKernel(k), nil
 	}
+}
+
+// addressable says whether a view's elements lie within reach of its address.
+func addressable(v *driver.View) bool {
+	reach, count := 0.0, 1.0
+	for i, n := range v.Shape {
+		reach += math.Abs(float64(n) * float64(v.Strides[i]))
+		count *= max(float64(n), 1)
+	}
+	return max(reach, count)*float64(v.DType.Size()) < math.MaxInt64/2
 }
 
 // arithmeticKernel picks the loops for the element type.

@@ -50,11 +50,25 @@ func (d *device) take(op string, bytes int64) (driver.Ptr, error) {
 	return driver.Ptr(p), nil
 }
 
+// giveBack unmaps memory, except where a dead device's last work may still run:
+// that keeps its memory to the end of the process.
 func (d *device) giveBack(p driver.Ptr, bytes int64) error {
 	d.mu.Lock()
 	d.used -= bytes
 	d.mu.Unlock()
+	if d.dead.Load() != nil && d.active.Load() > 0 {
+		return nil
+	}
 	return hostmem.Free(uintptr(p), bytes)
+}
+
+// ours is st as a stream of d, or an argument error.
+func (d *device) ours(op string, st driver.Stream) (*stream, error) {
+	s, ok := st.(*stream)
+	if !ok || s.dev != d {
+		return nil, d.argument(op, "a stream of another device; expected one of %s", d.name)
+	}
+	return s, nil
 }
 
 func (d *device) Alloc(bytes int64) (driver.Ptr, error) {
@@ -86,16 +100,13 @@ func (d *device) Free(p driver.Ptr) error {
 	if !ok {
 		return d.argument(op, "%#x is not a live allocation", p)
 	}
-	var dead error
 	for _, s := range streams {
-		if err := s.Synchronize(); err != nil {
-			dead = d.alive(op)
-		}
+		s.settle()
 	}
 	if err := d.giveBack(p, size); err != nil {
 		return err
 	}
-	return dead
+	return d.alive(op)
 }
 
 func (d *device) AllocHost(bytes int64) (driver.Ptr, error) {
@@ -195,9 +206,12 @@ func (p *pool) Alloc(st driver.Stream, bytes int64) (driver.Ptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, ok := st.(*stream)
-	if !ok {
-		return 0, p.dev.argument(op, "a stream of another family; expected one of the host family")
+	s, err := p.dev.ours(op, st)
+	if err == nil {
+		err = s.usable(op)
+	}
+	if err != nil {
+		return 0, err
 	}
 	if b, ok, err := p.reuse(s, size); err != nil || ok {
 		return b, err
@@ -231,8 +245,8 @@ func (p *pool) Alloc(st driver.Stream, bytes int64) (driver.Ptr, error) {
 func (p *pool) reuse(s *stream, size int64) (driver.Ptr, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.destroyed {
-		return 0, false, &weir.Error{Op: "Pool.Alloc", Device: p.dev.name, Kind: weir.KindLogic, Message: "the pool was destroyed", Err: weir.ErrClosed}
+	if err := p.open("Pool.Alloc"); err != nil {
+		return 0, false, err
 	}
 	best := -1
 	for i := range p.free {
@@ -279,13 +293,16 @@ func (p *pool) makeRoom(op string, size int64) error {
 
 func (p *pool) Free(st driver.Stream, ptr driver.Ptr) error {
 	const op = "Pool.Free"
-	s, ok := st.(*stream)
-	if !ok {
-		return p.dev.argument(op, "a stream of another family; expected one of the host family")
+	s, err := p.dev.ours(op, st)
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
-	after := s.submitted
+	after, err := s.submitted, s.open(op)
 	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size, ok := p.live[ptr]
@@ -295,7 +312,7 @@ func (p *pool) Free(st driver.Stream, ptr driver.Ptr) error {
 	delete(p.live, ptr)
 	p.stats.Used -= size
 	p.free = append(p.free, freeBlock{ptr, size, s, after})
-	return nil
+	return p.dev.alive(op)
 }
 
 // shrink gives finished free blocks back, oldest first, until at most keep
@@ -321,21 +338,34 @@ func (p *pool) shrink(keep int64) (gone int64) {
 	return gone
 }
 
+// open is nil, or says that the pool was destroyed; under mu.
+func (p *pool) open(op string) error {
+	if !p.destroyed {
+		return nil
+	}
+	return &weir.Error{Op: op, Device: p.dev.name, Kind: weir.KindLogic, Message: "the pool was destroyed", Err: weir.ErrClosed}
+}
+
 func (p *pool) Trim(keep int64) error {
-	if err := p.dev.alive("Pool.Trim"); err != nil {
+	if keep < 0 {
+		return p.dev.argument("Pool.Trim", "%d bytes to keep; expected 0 or more", keep)
+	}
+	if _, err := p.look("Pool.Trim"); err != nil {
 		return err
 	}
 	p.shrink(keep)
 	return nil
 }
 
-func (p *pool) Stats() (driver.PoolStats, error) {
-	if err := p.dev.alive("Pool.Stats"); err != nil {
+func (p *pool) Stats() (driver.PoolStats, error) { return p.look("Pool.Stats") }
+
+func (p *pool) look(op string) (driver.PoolStats, error) {
+	if err := p.dev.alive(op); err != nil {
 		return driver.PoolStats{}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stats, nil
+	return p.stats, p.open(op)
 }
 
 func (p *pool) Destroy() error {
@@ -362,6 +392,9 @@ func (p *pool) Destroy() error {
 		s.settle()
 	}
 	p.shrink(0)
+	if err := p.dev.alive("Pool.Destroy"); err != nil {
+		return err
+	}
 	if live > 0 {
 		return p.dev.argument("Pool.Destroy", "%d allocations are still live; expected none", live)
 	}

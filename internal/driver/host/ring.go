@@ -12,15 +12,29 @@ type ring struct {
 const keepEntries = 64
 
 func (r *ring) push(w *work) {
-	if r.n == len(r.entries) {
-		grown := make([]work, max(2*len(r.entries), 8))
-		for i := range r.n {
-			grown[i] = r.entries[(r.head+i)&(len(r.entries)-1)]
-		}
-		r.entries, r.head = grown, 0
-	}
+	r.grow()
 	r.entries[(r.head+r.n)&(len(r.entries)-1)] = *w
 	r.n++
+}
+
+// pushFront puts w before all others.
+func (r *ring) pushFront(w *work) {
+	r.grow()
+	r.head = (r.head - 1) & (len(r.entries) - 1)
+	r.entries[r.head] = *w
+	r.n++
+}
+
+// grow makes room for one more.
+func (r *ring) grow() {
+	if r.n < len(r.entries) {
+		return
+	}
+	grown := make([]work, max(2*len(r.entries), 8))
+	for i := range r.n {
+		grown[i] = r.entries[(r.head+i)&(len(r.entries)-1)]
+	}
+	r.entries, r.head = grown, 0
 }
 
 func (r *ring) pop(w *work) bool {

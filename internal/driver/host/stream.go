@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
-	"github.com/weirgo/weir/internal/hostmem"
 )
 
 // stream is an ordered queue.
@@ -19,19 +18,25 @@ import (
 //     finds the queue empty; at most one goroutine drains. A stream that waits
 //     for an event stays running, in the event's list and with no goroutine;
 //     whoever takes it out of the list starts the next drain.
-//  2. finished counts work that ran; submitted counts work that was accepted.
-//     The stream is idle when they are equal.
+//  2. finished counts work that ended; submitted counts work that was accepted.
+//     The stream is idle when they are equal. What tells others that work ended
+//     (a record, a notification) is counted before they are told.
 //  3. An idle stream records an event by marking it done on the spot, and waits
 //     for one by joining its list, so that neither starts a goroutine.
 //  4. Work that takes less time than handing it over runs on the submitting
-//     goroutine if the stream is idle (see small).
+//     goroutine if the stream is idle (see small), unless it would have to wait
+//     for a processor core.
 //  5. A drain whose queue is empty goes on with a stream that its last record
 //     released, so that a chain over several streams stays on one goroutine.
+//  6. On a dead device no work begins; its queues are flushed at once, even
+//     behind work that never ends: records and notifications end, the rest is
+//     dropped.
 //
-// mu guards queue, running, destroyed and submitted; no work, event or waker
-// runs under it. Rejected: a goroutine per stream that lives as long as the
-// stream (it must be stopped, and an idle one costs a wake-up just the same);
-// always handing over (5 us for each product of 64×64, which takes 8).
+// mu guards queue, running, destroyed and submitted. No work, event or waker
+// runs under it; an event's mutex may be taken under it. Rejected: a goroutine
+// per stream that lives as long as the stream (it must be stopped, and an idle
+// one costs a wake-up just the same); always handing over (5 us for each product
+// of 64×64, which takes 8).
 type stream struct {
 	dev   *device
 	start func() // s.drain, made once so that starting it allocates nothing
@@ -50,39 +55,13 @@ type stream struct {
 	waiting atomic.Pointer[event] // the event whose list it is in, for Kill
 }
 
-// work is one entry of a queue.
-type work struct {
-	kind  workKind
-	event *event
-	gen   uint64
-	waker driver.Waker
-	fn    func()
-	dst   driver.Ptr
-	src   driver.Ptr
-	bytes int64 // of doKernel: what it writes
-	blas  *blas
-	gemm  driver.Gemm
-}
-
-type workKind uint8
-
-const (
-	doRecord workKind = iota
-	doWait
-	doNotify
-	doCall
-	doKernel
-	doCopy
-	doZero
-	doGemm
-)
-
 func (d *device) NewStream(priority int) (driver.Stream, error) {
-	if err := d.alive("Device.NewStream"); err != nil {
+	const op = "Device.NewStream"
+	if err := d.alive(op); err != nil {
 		return nil, err
 	}
 	if priority > d.caps.PriorityLeast || priority < d.caps.PriorityGreatest {
-		return nil, d.argument("Device.NewStream", "priority %d; expected %d (greatest) to %d (least)",
+		return nil, d.argument(op, "priority %d; expected %d (greatest) to %d (least)",
 			priority, d.caps.PriorityGreatest, d.caps.PriorityLeast)
 	}
 	s := &stream{dev: d}
@@ -93,11 +72,22 @@ func (d *device) NewStream(priority int) (driver.Stream, error) {
 	return s, nil
 }
 
-func (d *device) NewEvent() (driver.Event, error) {
-	if err := d.alive("Device.NewEvent"); err != nil {
-		return nil, err
+// usable is nil, or why call op cannot be made.
+func (s *stream) usable(op string) error {
+	if err := s.dev.alive(op); err != nil {
+		return err
 	}
-	return &event{dev: d}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open(op)
+}
+
+// open is nil, or says that the stream was destroyed; under mu.
+func (s *stream) open(op string) error {
+	if !s.destroyed {
+		return nil
+	}
+	return &weir.Error{Op: op, Device: s.dev.name, Kind: weir.KindLogic, Message: "the stream was destroyed", Err: weir.ErrClosed}
 }
 
 // submit accepts w, or answers why not. A wait counts as work: it is what
@@ -107,74 +97,77 @@ func (s *stream) submit(op string, w *work) error {
 		return err
 	}
 	s.mu.Lock()
-	if s.destroyed {
+	if err := s.open(op); err != nil {
 		s.mu.Unlock()
-		return s.destroyedError(op)
+		return err
 	}
-	s.submitted++
-	if !s.running {
-		s.running = true
-		switch {
-		case w.kind == doWait:
-			s.mu.Unlock()
-			if !s.park(w.event, w.gen) {
-				s.finished.Add(1)
-				go s.start()
-			}
-			return nil
-		case !s.dev.handOver && w.small():
-			s.mu.Unlock()
-			s.inline(w)
-			return nil
-		}
-		s.queue.push(w)
+	if s.running {
+		s.enqueue(w)
 		s.mu.Unlock()
-		go s.start()
+		s.checkDeath()
 		return nil
 	}
-	s.queue.push(w)
+	s.submitted++
+	s.running = true
 	s.mu.Unlock()
-	return nil
-}
-
-// Handing work over costs about 5 us: a goroutine is started, often on a
-// processor that has to be woken. Less work than that (at some tens of GFLOP/s
-// and GB/s) is done sooner than handed over.
-const (
-	smallFLOPs = 1 << 20
-	smallBytes = 1 << 15
-)
-
-func (w *work) small() bool {
-	switch w.kind {
-	case doCopy, doZero:
-		return w.bytes <= smallBytes
-	case doKernel:
-		return w.bytes <= smallBytes
-	case doGemm:
-		return float64(w.gemm.M)*float64(w.gemm.N)*float64(max(w.gemm.K, 1))*float64(w.gemm.Batch)*2 <= smallFLOPs
+	switch {
+	case w.kind == doWait:
+		if s.park(w.event, w.gen) {
+			return nil
+		}
+		s.finished.Add(1)
+	case !s.dev.handOver && w.small() && s.here(w):
+		s.finished.Add(1)
+	default:
+		w.keep()
+		s.mu.Lock()
+		s.queue.pushFront(w)
+		s.mu.Unlock()
 	}
-	return false
-}
-
-// inline does w here, then leaves what came meanwhile to a drain. The stream is
-// marked running.
-func (s *stream) inline(w *work) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer s.recover()
-	s.run(w)
-	s.finished.Add(1)
 	s.mu.Lock()
 	s.running = s.queue.n > 0
 	more := s.running
 	s.mu.Unlock()
 	if more {
 		go s.start()
+		s.checkDeath()
+	} else {
+		s.retire()
+	}
+	return nil
+}
+
+// enqueue adds work to a running stream; under mu.
+func (s *stream) enqueue(w *work) {
+	w.keep() // already done, unless the stream was idle a moment ago
+	s.submitted++
+	s.queue.push(w)
+}
+
+// checkDeath flushes what was queued while Kill was flushing.
+func (s *stream) checkDeath() {
+	if s.dev.dead.Load() != nil {
+		s.flush()
 	}
 }
 
-func (s *stream) destroyedError(op string) error {
-	return &weir.Error{Op: op, Device: s.dev.name, Kind: weir.KindLogic, Message: "the stream was destroyed", Err: weir.ErrClosed}
+// here does small work on the submitting goroutine; false if it would have to
+// wait. The stream is marked running.
+func (s *stream) here(w *work) (done bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			s.dev.faulted(r)
+			done = true
+		}
+	}()
+	s.dev.active.Add(1)
+	defer s.dev.active.Add(-1)
+	if w.kind == doGemm {
+		return w.blas.tryRun(&w.gemm)
+	}
+	w.do()
+	return true
 }
 
 // drain runs the queue until it is empty or waits for an event, and goes on
@@ -186,54 +179,44 @@ func (s *stream) drain() {
 	}
 }
 
-// recover turns a fault or a panic of work into the death of the device: the
-// queue is then run through by a fresh drain that skips the work.
-func (s *stream) recover() {
-	if r := recover(); r != nil {
-		s.dev.Kill(&weir.Error{Op: "Stream.run", Device: s.dev.name, Kind: weir.KindCUDA, Name: "HOST_WORK_FAULTED",
-			Code: 2, Message: fmt.Sprint(r), Stack: string(debug.Stack()), Err: weir.ErrDeviceLost})
-		s.finished.Add(1)
-		go s.start()
-	}
-}
-
 // work runs the queue and answers a stream to go on with.
 func (s *stream) work() (next *stream) {
-	defer s.recover()
+	defer func() {
+		if r := recover(); r != nil {
+			s.dev.active.Add(-1)
+			s.dev.faulted(r)
+			s.finished.Add(1)
+			go s.start()
+		}
+	}()
 	var w work
 	for s.next(&w) {
-		if w.kind == doWait {
-			if s.dev.dead.Load() == nil && s.park(w.event, w.gen) {
-				return next
-			}
-		} else if ready := s.run(&w); ready != nil {
-			next = s.release(ready, next)
+		if next != nil { // more has come: it must not wait for this
+			go next.start()
+			next = nil
 		}
-		s.finished.Add(1)
+		switch w.kind {
+		case doWait:
+			if s.dev.dead.Load() == nil && s.park(w.event, w.gen) {
+				return nil
+			}
+			s.finished.Add(1)
+		case doRecord, doNotify:
+			s.finished.Add(1)
+			next = s.tell(&w)
+		default:
+			s.dev.active.Add(1)
+			if s.dev.dead.Load() == nil {
+				w.do()
+			} else {
+				w.drop()
+			}
+			s.dev.active.Add(-1)
+			s.finished.Add(1)
+		}
 		w = work{} // lets go of what the entry held
 	}
-	return next
-}
-
-// release starts the streams of a list that waited, except one that this
-// goroutine can go on with because its own queue is empty.
-func (s *stream) release(ready, next *stream) *stream {
-	for ready != nil {
-		r := ready
-		ready, r.nextParked = r.nextParked, nil
-		r.waiting.Store(nil)
-		r.finished.Add(1)
-		if next == nil {
-			s.mu.Lock()
-			done := s.queue.n == 0
-			s.mu.Unlock()
-			if done {
-				next = r
-				continue
-			}
-		}
-		go r.start()
-	}
+	s.retire()
 	return next
 }
 
@@ -247,30 +230,48 @@ func (s *stream) next(w *work) bool {
 	return false
 }
 
-// run does one entry other than a wait, and answers the streams that it
-// released. On a dead device only what others wait for still happens.
-func (s *stream) run(w *work) (released *stream) {
-	switch w.kind {
-	case doRecord:
-		return w.event.fire(w.gen)
-	case doNotify:
+// tell ends a record or a notification. Of the streams that waited for a record
+// it answers one for the caller to go on with, and starts the others.
+func (s *stream) tell(w *work) (next *stream) {
+	if w.kind == doNotify {
 		w.waker.Wake(s.dev.Err())
 		return nil
 	}
-	if s.dev.dead.Load() != nil {
-		return nil
+	for ready := w.event.fire(w.gen); ready != nil; {
+		r := ready
+		ready, r.nextParked = r.nextParked, nil
+		r.waiting.Store(nil)
+		r.finished.Add(1)
+		if next == nil {
+			next = r
+		} else {
+			go r.start()
+		}
 	}
-	switch w.kind {
-	case doCall, doKernel:
-		w.fn()
-	case doCopy:
-		copy(hostmem.Bytes(uintptr(w.dst), w.bytes), hostmem.Bytes(uintptr(w.src), w.bytes))
-	case doZero:
-		clear(hostmem.Bytes(uintptr(w.dst), w.bytes))
-	case doGemm:
-		w.blas.run(&w.gemm)
+	return next
+}
+
+// flush ends the queue of a dead device's stream, whatever its drain is at.
+func (s *stream) flush() {
+	s.unpark()
+	for {
+		s.mu.Lock()
+		var w work
+		ok := s.queue.pop(&w)
+		s.mu.Unlock()
+		if !ok {
+			return
+		}
+		s.finished.Add(1)
+		switch w.kind {
+		case doRecord, doNotify:
+			if next := s.tell(&w); next != nil {
+				go next.start()
+			}
+		default:
+			w.drop()
+		}
 	}
-	return nil
 }
 
 // park joins e's list until record gen is done; false if it is.
@@ -295,8 +296,9 @@ func (s *stream) unpark() {
 	}
 }
 
-func (s *stream) Record(ev driver.Event) error {
-	const op = "Stream.Record"
+func (s *stream) Record(ev driver.Event) error { return s.record("Stream.Record", ev) }
+
+func (s *stream) record(op string, ev driver.Event) error {
 	e, ok := ev.(*event)
 	if !ok || e.dev != s.dev {
 		return s.dev.argument(op, "an event of another device; expected one of %s", s.dev.name)
@@ -304,18 +306,17 @@ func (s *stream) Record(ev driver.Event) error {
 	if err := s.dev.alive(op); err != nil {
 		return err
 	}
-	gen, err := e.begin(s)
-	if err != nil {
+	s.mu.Lock()
+	defer s.checkDeath()
+	defer s.mu.Unlock()
+	if err := s.open(op); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	idle := !s.running && !s.destroyed
-	s.mu.Unlock()
-	if idle {
-		e.fire(gen) // nobody can wait for a record that had no number
-		return nil
+	gen, err := e.begin(op, s, !s.running)
+	if err == nil && s.running {
+		s.enqueue(&work{kind: doRecord, event: e, gen: gen})
 	}
-	return s.submit(op, &work{kind: doRecord, event: e, gen: gen})
+	return err
 }
 
 func (s *stream) Wait(ev driver.Event) error {
@@ -324,7 +325,7 @@ func (s *stream) Wait(ev driver.Event) error {
 	if !ok {
 		return s.submit(op, &work{kind: doCall, fn: func() { _ = ev.Synchronize() }})
 	}
-	if err := s.dev.alive(op); err != nil {
+	if err := s.usable(op); err != nil {
 		return err
 	}
 	gen := e.recorded.Load()
@@ -338,33 +339,65 @@ func (s *stream) Notify(w driver.Waker) error {
 	return s.submit("Stream.Notify", &work{kind: doNotify, waker: w})
 }
 
-func (s *stream) Query() (bool, error) {
-	if err := s.dev.alive("Stream.Query"); err != nil {
+func (s *stream) Query() (bool, error) { return s.idle("Stream.Query") }
+
+func (s *stream) idle(op string) (bool, error) {
+	if err := s.dev.alive(op); err != nil {
 		return false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.open(op); err != nil {
+		return false, err
+	}
 	return s.finished.Load() == s.submitted, nil
 }
 
 func (s *stream) Synchronize() error {
+	const op = "Stream.Synchronize"
 	e := &event{dev: s.dev}
-	if err := s.Record(e); err != nil {
+	if err := s.record(op, e); err != nil {
 		return err
 	}
-	return e.Synchronize()
+	return e.synchronize(op)
 }
 
 func (s *stream) Destroy() error {
 	s.mu.Lock()
 	s.destroyed = true
 	s.mu.Unlock()
+	s.retire()
+	return s.dev.alive("Stream.Destroy")
+}
+
+// retire forgets a destroyed stream that is idle.
+func (s *stream) retire() {
+	s.mu.Lock()
+	gone := s.destroyed && !s.running
+	s.mu.Unlock()
+	if !gone {
+		return
+	}
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	if i := slices.Index(s.dev.streams, s); i >= 0 && s.dev.dead.Load() == nil {
+	if i := slices.Index(s.dev.streams, s); i >= 0 {
 		s.dev.streams = slices.Delete(s.dev.streams, i, i+1)
 	}
-	return nil
+}
+
+// settle waits for the work submitted so far, also of a destroyed stream.
+func (s *stream) settle() {
+	e := &event{dev: s.dev}
+	s.mu.Lock()
+	if !s.running {
+		s.mu.Unlock()
+		return
+	}
+	gen, _ := e.begin("", s, false)
+	s.enqueue(&work{kind: doRecord, event: e, gen: gen})
+	s.mu.Unlock()
+	s.checkDeath()
+	_ = e.synchronize("") // a dead device has nothing left to wait for
 }
 
 func (s *stream) Copy(dst, src driver.Ptr, bytes int64) error {
@@ -376,42 +409,49 @@ func (s *stream) Zero(dst driver.Ptr, bytes int64) error {
 }
 
 func (s *stream) submitBytes(op string, w *work) error {
-	if w.bytes < 0 || w.bytes > 0 && (w.dst == 0 || w.kind == doCopy && w.src == 0) {
+	if w.bytes < 0 || w.bytes > 0 && (!address(w.dst) || w.kind == doCopy && !address(w.src)) {
 		return s.dev.argument(op, "%d bytes from %#x to %#x; expected a size of 0 or more and addresses", w.bytes, w.src, w.dst)
 	}
 	if w.bytes == 0 {
-		return s.dev.alive(op)
+		return s.usable(op)
 	}
 	return s.submit(op, w)
 }
 
 func (s *stream) CopyIn(dst driver.Ptr, src []byte) error {
 	const op = "Stream.CopyIn"
-	if err := s.dev.alive(op); err != nil || len(src) == 0 {
+	if len(src) == 0 {
+		return s.usable(op)
+	}
+	if !address(dst) {
+		return s.dev.argument(op, "%d bytes to %#x; expected an address", len(src), dst)
+	}
+	w := &work{kind: doCopyIn, dst: dst, host: src}
+	if idle, err := s.idle(op); err != nil {
 		return err
+	} else if !idle || s.dev.handOver {
+		w.keep()
 	}
-	if dst == 0 {
-		return s.dev.argument(op, "%d bytes to address 0; expected an address", len(src))
-	}
-	if idle, err := s.Query(); err != nil {
-		return err
-	} else if !idle {
-		src = slices.Clone(src)
-		return s.submit(op, &work{kind: doCall, fn: func() { copy(hostmem.Bytes(uintptr(dst), int64(len(src))), src) }})
-	}
-	copy(hostmem.Bytes(uintptr(dst), int64(len(src))), src)
-	return nil
+	return s.submit(op, w)
 }
 
 func (s *stream) CopyOut(dst []byte, src driver.Ptr) error {
 	const op = "Stream.CopyOut"
-	if len(dst) > 0 && src == 0 {
-		return s.dev.argument(op, "%d bytes from address 0; expected an address", len(dst))
+	if len(dst) == 0 {
+		return s.Synchronize()
 	}
-	if err := s.Synchronize(); err != nil {
+	if !address(src) {
+		return s.dev.argument(op, "%d bytes from %#x; expected an address", len(dst), src)
+	}
+	w := &work{kind: doCopyOut, src: src, host: dst, over: make(chan struct{})}
+	if err := s.submit(op, w); err != nil {
 		return err
 	}
-	copy(dst, hostmem.Bytes(uintptr(src), int64(len(dst))))
+	<-w.over // also when it is dropped, so that nothing writes to dst any more
+	if err := s.dev.alive(op); err != nil {
+		return err
+	}
+	s.dev.trim()
 	return nil
 }
 
@@ -421,17 +461,8 @@ func (s *stream) Call(fn func()) error {
 
 func (s *stream) Native() uintptr { return 0 }
 
-// settle waits for the work submitted so far, also of a destroyed stream.
-func (s *stream) settle() {
-	e := &event{dev: s.dev}
-	gen, _ := e.begin(s)
-	s.mu.Lock()
-	if !s.running || s.dev.dead.Load() != nil {
-		s.mu.Unlock()
-		return
-	}
-	s.submitted++
-	s.queue.push(&work{kind: doRecord, event: e, gen: gen})
-	s.mu.Unlock()
-	_ = e.Synchronize() // a dead device has nothing left to wait for
+// faulted kills the device of work that panicked.
+func (d *device) faulted(r any) {
+	d.Kill(&weir.Error{Op: "Stream.run", Device: d.name, Kind: weir.KindCUDA, Name: "HOST_WORK_FAULTED",
+		Code: 2, Message: fmt.Sprint(r), Stack: string(debug.Stack()), Err: weir.ErrDeviceLost})
 }

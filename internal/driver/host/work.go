@@ -1,0 +1,102 @@
+package host
+
+import (
+	"slices"
+
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/hostmem"
+)
+
+// work is one entry of a stream's queue.
+type work struct {
+	kind  workKind
+	event *event
+	gen   uint64
+	waker driver.Waker
+	fn    func()
+	dst   driver.Ptr
+	src   driver.Ptr
+	bytes int64 // of doKernel: what it goes through
+	host  []byte
+	kept  bool // host is the stream's own copy
+	over  chan struct{}
+	blas  *blas
+	gemm  driver.Gemm
+}
+
+type workKind uint8
+
+const (
+	doRecord workKind = iota
+	doWait
+	doNotify
+	doCall
+	doKernel
+	doCopy
+	doCopyIn
+	doCopyOut
+	doZero
+	doGemm
+)
+
+// Handing work over costs about 5 us: a goroutine is started, often on a
+// processor that has to be woken. Less work than that (at some tens of GFLOP/s
+// and GB/s) is done sooner than handed over.
+const (
+	smallFLOPs = 1 << 20
+	smallBytes = 1 << 15
+)
+
+// small says whether the work is done sooner than handed over. Copies of plain
+// slices are done at once whatever their size: the caller waits for the slice
+// anyhow.
+func (w *work) small() bool {
+	switch w.kind {
+	case doCopy, doZero, doKernel:
+		return w.bytes <= smallBytes
+	case doCopyIn, doCopyOut:
+		return !w.kept
+	case doGemm:
+		return float64(w.gemm.M)*float64(w.gemm.N)*float64(max(w.gemm.K, 1))*float64(w.gemm.Batch)*2 <= smallFLOPs
+	}
+	return false
+}
+
+// keep makes the work independent of the caller's slice.
+func (w *work) keep() {
+	if w.kind == doCopyIn && !w.kept {
+		w.host, w.kept = slices.Clone(w.host), true
+	}
+}
+
+// do does work that is no record, wait or notification.
+func (w *work) do() {
+	switch w.kind {
+	case doCall, doKernel:
+		w.fn()
+	case doCopy:
+		copy(hostmem.Bytes(uintptr(w.dst), w.bytes), hostmem.Bytes(uintptr(w.src), w.bytes))
+	case doCopyIn:
+		copy(hostmem.Bytes(uintptr(w.dst), int64(len(w.host))), w.host)
+	case doCopyOut:
+		defer close(w.over)
+		copy(w.host, hostmem.Bytes(uintptr(w.src), int64(len(w.host))))
+	case doZero:
+		clear(hostmem.Bytes(uintptr(w.dst), w.bytes))
+	case doGemm:
+		w.blas.run(&w.gemm)
+	}
+}
+
+// drop lets go of work of a dead device.
+func (w *work) drop() {
+	switch w.kind {
+	case doCopyOut:
+		close(w.over)
+	case doGemm:
+		w.blas.let()
+	}
+}
+
+// address says whether p may be one: the first page of memory never is.
+func address(p driver.Ptr) bool { return p >= granule }
