@@ -6,6 +6,26 @@ import (
 	"github.com/weirgo/weir/tensor/internal/npyfile"
 )
 
+// NPYInfo is what the header of a .npy file says of its array.
+type NPYInfo struct {
+	DType DType
+	Shape []int
+}
+
+// StatNPY reads the header of a .npy file, checks the file's size against it and
+// reads no elements. It refuses what LoadNPY does, with the same errors.
+func StatNPY(path string) (NPYInfo, error) {
+	f, err := npyfile.Open(path)
+	if err != nil {
+		return NPYInfo{}, err
+	}
+	info := NPYInfo{DType: f.Header.DType, Shape: make([]int, len(f.Header.Shape))}
+	for i, n := range f.Header.Shape {
+		info.Shape[i] = int(n)
+	}
+	return info, f.Close()
+}
+
 // LoadNPY reads a NumPy .npy file into a new array on ctx's device. Every
 // element type of Weir is read, in both byte orders and both memory orders, and
 // format versions 1 to 3; a Fortran-order file becomes a column-major array.

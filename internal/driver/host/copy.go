@@ -59,7 +59,44 @@ func copyBits[S any](l *loop) func() {
 	if fast := l.fastSource(); fast >= 0 {
 		return func() { transposeBits[S](l, fast) }
 	}
+	if last := len(l.axes) - 1; last > 0 && l.axes[last].n < tile {
+		return func() { scatterBits[S](l) }
+	}
 	return convert(l, func(s S) S { return s })
+}
+
+// tableSize is how many elements scatterBits takes together, about.
+const tableSize = 256
+
+// scatterBits copies where the innermost axis is short, as in tensor networks,
+// whose permuted axes often have extent 2 and do not merge. The inner axes that
+// make up a table of elements are walked once to list their offsets; then each
+// place of the outer axes is one pass over the list.
+func scatterBits[S any](l *loop) {
+	split, count := len(l.axes), int64(1)
+	for split > 0 && count < tableSize && l.axes[split-1].n < tableSize {
+		split--
+		count *= l.axes[split].n
+	}
+	to, from := make([]uintptr, 0, count), make([]uintptr, 0, count)
+	inner := &loop{axes: l.axes[split:]}
+	inner.run(func(r *row) {
+		for i := range r.n {
+			to = append(to, r.ptr[0]+uintptr(i*r.step[0]))
+			from = append(from, r.ptr[1]+uintptr(i*r.step[1]))
+		}
+	})
+	outer := &loop{base: l.base, axes: l.axes[:split]}
+	outer.run(func(r *row) {
+		p, q := r.ptr[0], r.ptr[1]
+		for range r.n {
+			for k, offset := range to {
+				*(*S)(hostmem.Pointer(p + offset)) = *(*S)(hostmem.Pointer(q + from[k]))
+			}
+			p += uintptr(r.step[0])
+			q += uintptr(r.step[1])
+		}
+	})
 }
 
 // fastSource is the axis along which the source's elements lie closest, when

@@ -1,0 +1,21 @@
+// Package bench measures Weir beside its floors: what the same work costs
+// without Weir, measured in the same run, on the same data, in turns.
+//
+// A Scenario is a question and has cases; a case has a value (Weir), a floor
+// (a direct call of the BLAS, a mutex, a record of the driver) and perhaps a
+// Limit, the figure that Weir promises. Run first checks that both compute the
+// same, then times them in short alternating rounds (value, floor, value, …),
+// so that a busy machine disturbs both alike. It reports the median of each,
+// their ratio, and the quartiles of the rounds' ratios as the spread. Times
+// are per operation: lower is better, and a ratio of 1 is the floor itself.
+//
+// A failed check is an error and fails the run. A limit that is not reached is
+// reported and does not, since a busy machine can miss any time.
+//
+// It draws no plots and compares no two runs.
+//
+// Ownership: a case's Trial is closed before the next one opens. Concurrency:
+// Run is for one goroutine, and what else the process does disturbs it.
+// Cancellation: between rounds. Errors: ErrArgument for unknown names, ErrCheck
+// for results that differ, and those of the operations.
+package bench

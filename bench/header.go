@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/weirgo/weir/internal/hostblas"
+	"github.com/weirgo/weir/runtime"
+)
+
+// Header is what a figure must be read with.
+type Header struct {
+	Date      time.Time
+	Device    string
+	Processor string
+	Load      string // what else the machine does: the load average, "" where the system has none
+	BLAS      string
+	Go        string
+	Weir      string
+	Settings  string // environment variables that change results; "" when none is set
+	Command   string
+}
+
+// influential are the environment variables that change results.
+var influential = []string{"WEIR_BLAS", "WEIR_BLAS_DIR", "WEIR_DEBUG", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",
+	"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}
+
+// NewHeader describes a run on d, now; version is that of Weir, and command the
+// command line.
+func NewHeader(d runtime.Device, version string, command []string) Header {
+	l := hostblas.Default()
+	h := Header{
+		Date:      time.Now(),
+		Device:    d.Name(),
+		Processor: processor(),
+		Load:      load(),
+		BLAS:      fmt.Sprintf("%s, %d threads", strings.TrimSpace(l.Name()+" "+strings.TrimPrefix(l.Version(), l.Name()+" ")), l.Threads()),
+		Go:        fmt.Sprintf("%s %s/%s", goruntime.Version(), goruntime.GOOS, goruntime.GOARCH),
+		Weir:      version,
+		Command:   strings.Join(command, " "),
+	}
+	var set []string
+	for _, name := range influential {
+		if value, ok := os.LookupEnv(name); ok {
+			set = append(set, name+"="+value)
+		}
+	}
+	h.Settings = strings.Join(set, " ")
+	return h
+}
+
+// processor is the host's, whatever the device is.
+func processor() string {
+	name := "unknown"
+	if host, err := runtime.Get("host"); err == nil {
+		name = host.Capabilities().Name
+	}
+	return fmt.Sprintf("%s, %d of %d cores used", name, goruntime.GOMAXPROCS(0), goruntime.NumCPU())
+}
+
+// load is Linux's load averages over 1, 5 and 15 minutes.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(text))
+	return strings.Join(fields[:min(3, len(fields))], " ")
+}
+
+// Write writes one line for each field.
+func (h Header) Write(w io.Writer) error {
+	settings := cmp.Or(h.Settings, "none of "+strings.Join(influential, ", "))
+	for _, f := range [][2]string{
+		{"date", h.Date.Format(time.RFC3339)}, {"device", h.Device}, {"processor", h.Processor},
+		{"load", cmp.Or(h.Load, "unknown")}, {"blas", h.BLAS}, {"go", h.Go}, {"weir", h.Weir},
+		{"settings", settings}, {"command", h.Command},
+	} {
+		if _, err := fmt.Fprintf(w, "%-10s %s\n", f[0]+":", f[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

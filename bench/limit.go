@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Limit is a figure that a case must not exceed.
+type Limit struct {
+	Of  Quantity
+	Max float64
+	// Spread lets the spread count: it is enough that the lower quartile of the
+	// rounds' ratios reaches the limit. For limits that ask for equality, which
+	// the median of two equal things misses half the time.
+	Spread bool
+}
+
+// Quantity is what a Limit limits.
+type Quantity int
+
+const (
+	OfValue  Quantity = iota // the value, in the case's unit
+	OfExcess                 // the value less the floor, in the case's unit
+	OfRatio                  // the value over the floor
+	OfAllocs                 // heap allocations of an operation
+)
+
+// reached says whether r keeps the limit.
+func (l Limit) reached(r *Result) bool {
+	switch l.Of {
+	case OfValue:
+		return r.Value <= l.Max
+	case OfExcess:
+		return r.Value-r.Floor <= l.Max
+	case OfRatio:
+		if l.Spread {
+			return min(r.Ratio, r.Low) <= l.Max
+		}
+		return r.Ratio <= l.Max
+	case OfAllocs:
+		return r.Allocs != nil && float64(*r.Allocs) <= l.Max
+	}
+	return false
+}
+
+// text is the limit for people, as "value <= 150 ns/op".
+func (l Limit) text(u Unit) string {
+	switch l.Of {
+	case OfValue:
+		return fmt.Sprintf("value <= %g %s", l.Max, u)
+	case OfExcess:
+		return fmt.Sprintf("value-floor <= %g %s", l.Max, u)
+	case OfAllocs:
+		return fmt.Sprintf("allocs <= %g", l.Max)
+	}
+	text := fmt.Sprintf("ratio <= %.3f", l.Max)
+	if l.Spread {
+		text += " within the spread"
+	}
+	return text
+}
+
+// judge fills in what the limits of a case say about its result.
+func (r *Result) judge(limits []Limit) {
+	if len(limits) == 0 {
+		return
+	}
+	ok := true
+	var texts []string
+	for _, l := range limits {
+		ok = ok && l.reached(r)
+		texts = append(texts, l.text(Unit(r.Unit)))
+	}
+	r.Limit, r.OK = strings.Join(texts, ", "), &ok
+}

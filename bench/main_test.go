@@ -1,0 +1,40 @@
+package bench
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirgo/weir/runtime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start installs a runtime for the test and answers its default device's
+// resources.
+func start(t *testing.T) *runtime.Resources {
+	t.Helper()
+	rt, err := runtime.Start(runtime.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rt.Close(); err != nil {
+			t.Errorf("closing the runtime: %v", err)
+		}
+	})
+	return defaultResources(t)
+}
+
+func defaultResources(t *testing.T) *runtime.Resources {
+	t.Helper()
+	d, err := runtime.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runtime.For(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirgo/weir"
+)
+
+// The exit statuses. After a signal it is signalled plus the signal's number,
+// as shells have it: 130 for an interrupt.
+const (
+	succeeded = 0
+	failed    = 1
+	misused   = 2
+	signalled = 128
+)
+
+// app is one run of the command.
+type app struct {
+	stdout, stderr io.Writer
+	terminal       bool          // stderr is one
+	patience       time.Duration // how long work lasts before its progress is shown
+
+	// submitted, if not nil, is called after each step of a contraction. Tests
+	// send signals from it.
+	submitted func(ctx context.Context, done, total int)
+}
+
+// run runs the command and answers its exit status. No panic leaves it: a panic
+// is a bug of Weir, but no user's to read.
+func (a *app) run(args []string) (status int) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(a.stderr, "weir: internal error: %v; please report it, with what WEIR_DEBUG=stack prints\n", p)
+			if debugging("stack") {
+				a.stderr.Write(debug.Stack())
+			}
+			status = failed
+		}
+	}()
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	running := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { running = true }
+	cmd, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil && len(args) > 0:
+		return succeeded
+	case err == nil:
+		return misused // cobra has printed the help
+	case !running: // flags and arguments are checked before a command runs
+		oneLine := strings.Join(strings.Fields(err.Error()), " ")
+		fmt.Fprintf(a.stderr, "weir: %s; see '%s --help'\n", oneLine, cmd.CommandPath())
+		return misused
+	}
+	if sig, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
+		fmt.Fprintf(a.stderr, "weir: %v\n", sig)
+		return signalled + int(sig.number)
+	}
+	a.report(err)
+	return failed
+}
+
+func (a *app) report(err error) {
+	if debugging("report") {
+		fmt.Fprint(a.stderr, weir.Report(err))
+		return
+	}
+	for line := range strings.Lines(err.Error()) { // joined errors have one each
+		fmt.Fprintf(a.stderr, "weir: %s\n", strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// debugging says whether WEIR_DEBUG has the word.
+func debugging(word string) bool {
+	return slices.Contains(strings.Split(os.Getenv("WEIR_DEBUG"), ","), word)
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// variables are the environment variables that Weir reads.
+var variables = []struct{ name, meaning string }{
+	{"WEIR_BLAS", "BLAS library of the host device: auto (as if empty), openblas, gonum, or a shared library's file"},
+	{"WEIR_BLAS_DIR", "folder in which OpenBLAS is searched first"},
+	{"WEIR_DEBUG", "words, separated by commas: leaks (remember where what outlives the runtime was made), report (print errors with all their causes), stack (print the stack of an internal error)"},
+}
+
+func newEnvCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print the environment variables that Weir reads",
+		Long: `Print the environment variables that Weir reads, with their values and meanings,
+as lines that a POSIX shell evaluates:
+
+  $ weir env >weir.sh
+  $ . ./weir.sh`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, v := range variables {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "# %s\nexport %s=%s\n", v.meaning, v.name, quote(os.Getenv(v.name))); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// quote writes a word of a POSIX shell.
+func quote(value string) string {
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}
