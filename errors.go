@@ -130,14 +130,14 @@ func report(b *strings.Builder, err error, depth int) {
 	indent := strings.Repeat("  ", depth)
 	e, ok := err.(*Error)
 	if !ok {
-		if many, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, c := range many.Unwrap() {
-				report(b, c, depth)
-			}
-			return
+		causes := causesOf(err)
+		if joined := errors.Join(causes...); joined == nil || joined.Error() != err.Error() { // else it says nothing of its own
+			fmt.Fprintf(b, "%s%s\n", indent, strings.ReplaceAll(err.Error(), "\n", "\n"+indent))
+			depth++
 		}
-		fmt.Fprintf(b, "%s%s\n", indent, err.Error())
-		report(b, errors.Unwrap(err), depth+1)
+		for _, c := range causes {
+			report(b, c, depth)
+		}
 		return
 	}
 	head := e.Op
@@ -162,4 +162,14 @@ func report(b *strings.Builder, err error, depth int) {
 		fmt.Fprintf(b, "%s  because:\n", indent)
 		report(b, e.Err, depth+2)
 	}
+}
+
+func causesOf(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	case interface{ Unwrap() error }:
+		return []error{e.Unwrap()}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/stream"
 )
 
@@ -29,9 +30,11 @@ type Access struct {
 
 const inlineOperands = 6
 
+// operand keeps its buffer reachable: the collector frees none that an access
+// still uses.
 type operand struct {
-	core  *core
-	write bool
+	buffer *Buffer
+	write  bool
 }
 
 // Begin opens the scope of one operation on s.
@@ -78,23 +81,37 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 		a.err = err
 		return 0
 	}
-	if a.n < inlineOperands {
-		a.first[a.n] = operand{c, write}
-	} else {
-		a.more = append(a.more, operand{c, write})
-	}
-	a.n++
-	if a.err = a.s.Wait(writer); a.err != nil {
+	if err := a.order(c, write, writer); err != nil {
+		c.leave(write, stream.Completion{}) // nobody got the address, so the ledger is still true
+		a.err = err
 		return 0
 	}
-	if write {
-		for _, r := range c.readers {
-			if a.err = a.s.Wait(r); a.err != nil {
-				return 0
-			}
+	if a.n < inlineOperands {
+		a.first[a.n] = operand{b, write}
+	} else {
+		a.more = append(a.more, operand{b, write})
+	}
+	a.n++
+	return ptr
+}
+
+// order makes the stream wait for what the core's ledger demands.
+func (a *Access) order(c *core, write bool, writer stream.Completion) error {
+	if err := a.s.Wait(writer); err != nil || !write {
+		return err
+	}
+	for _, r := range c.readers {
+		if err := a.s.Wait(r); err != nil && !over(err, a.s.Device()) {
+			return err
 		}
 	}
-	return ptr
+	return nil
+}
+
+// over says whether err, of waiting for a user of memory, says that another
+// device than dev is lost: that user is over, and no concern of dev's.
+func over(err error, dev driver.Device) bool {
+	return errors.Is(err, weir.ErrDeviceLost) && dev != nil && dev.Err() == nil
 }
 
 // End closes the scope: it records one completion of all that was submitted
@@ -109,7 +126,7 @@ func (a *Access) End() error {
 	done, failure := a.s.Tail()
 	for i := range a.n {
 		o := a.operand(i)
-		o.core.leave(o.write, done)
+		o.buffer.core.leave(o.write, done)
 		*o = operand{}
 	}
 	a.n, a.more = 0, nil

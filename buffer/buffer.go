@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	goruntime "runtime"
 	"slices"
@@ -84,8 +85,11 @@ func (c *core) conflict(op string) error {
 // waiting. A second Free does nothing. While an access is open it is an
 // ErrBusy and the buffer stays.
 func (b *Buffer) Free() error {
-	goruntime.SetFinalizer(b, nil)
-	return b.core.free(b.gen)
+	err := b.core.free(b.gen)
+	if !errors.Is(err, weir.ErrBusy) {
+		goruntime.SetFinalizer(b, nil)
+	}
+	return err
 }
 
 func (c *core) free(gen uint64) error {
@@ -160,7 +164,7 @@ func (b *Buffer) Partition(ranges ...Range) ([]*Buffer, error) {
 		end = r.Offset + r.Bytes
 	}
 	m := c.memory
-	m.share(c.block, len(ranges))
+	m.share(c.block, c.bytes, ranges)
 	parts := make([]*Buffer, len(ranges))
 	for i, r := range ranges {
 		part := m.newCore()
@@ -205,6 +209,7 @@ func (b *Buffer) host(ctx context.Context, op string, write bool, fn func([]byte
 	if err != nil {
 		return err
 	}
+	defer goruntime.KeepAlive(b) // the collector frees no buffer that fn uses
 	defer c.leave(write, stream.Completion{})
 	if !c.memory.device().Capabilities().UnifiedHostAddresses && !c.block.pinned {
 		return &weir.Error{Op: op, Device: c.memory.device().Name(), Message: "host code cannot read this device's memory; copy it", Err: weir.ErrNotSupported}
@@ -214,7 +219,7 @@ func (b *Buffer) host(ctx context.Context, op string, write bool, fn func([]byte
 	}
 	if write {
 		for _, r := range c.readers {
-			if err := r.Wait(ctx); err != nil {
+			if err := r.Wait(ctx); err != nil && !over(err, c.memory.drv) {
 				return err
 			}
 		}

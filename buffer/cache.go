@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"errors"
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -14,9 +15,10 @@ import (
 // driver call. A free block waits in its class, oldest first, with the
 // completions of its last users.
 //
-// Which free block is taken: the oldest, if its users are done; else a fresh
-// one, so that the new owner depends on nobody; else, when inFlight blocks of
-// the class already wait for their users, the oldest all the same, and its next
+// Which free block is taken: one that nobody has had yet; the oldest, if its
+// users are done; else one of a new slab, so that the new owner depends on
+// nobody. When inFlight blocks of the class already wait for their users, or
+// there is no memory for a slab, the oldest is taken all the same, and its next
 // access makes its stream wait (which costs nothing on the stream of the last
 // use).
 const (
@@ -97,34 +99,55 @@ func (m *Memory) take(bytes int64) (*block, error) {
 		return m.takeLarge(bytes, bytes)
 	}
 	class := classOf(bytes)
-	l := &m.classes[class]
-	for {
-		m.mu.Lock()
-		if m.closed {
-			m.mu.Unlock()
-			return nil, m.closedError()
+	if blk, err := m.reuse(class, false); blk != nil || err != nil {
+		return blk, err
+	}
+	size := classBytes(class)
+	for _, count := range [...]int64{max(slabBytes/size, 4), 1} {
+		whole, err := m.allocate(size * count)
+		if err == nil {
+			return m.cut(whole, class, count), nil
 		}
-		if l.len() == 0 {
-			m.mu.Unlock()
-			if err := m.carve(class, bytes); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		blk, crowded := l.pop(), l.len() >= inFlight
-		m.stats.Cached -= blk.bytes
-		m.mu.Unlock()
-		if crowded || finished(blk.residue) {
-			return blk, nil
-		}
-		m.mu.Lock()
-		l.pushFront(blk)
-		m.stats.Cached += blk.bytes
-		m.mu.Unlock()
-		if err := m.carve(class, bytes); err != nil {
+		if !errors.Is(err, weir.ErrOutOfMemory) {
 			return nil, err
 		}
 	}
+	if blk, err := m.reuse(class, true); blk != nil || err != nil {
+		return blk, err
+	}
+	whole, err := m.takeLarge(size, bytes)
+	if err != nil {
+		return nil, err
+	}
+	return m.cut(whole, class, 1), nil
+}
+
+// reuse takes a free block of the class, as the policy above says, or nil; with
+// anyway, also one whose users are not done.
+func (m *Memory) reuse(class int, anyway bool) (*block, error) {
+	l := &m.classes[class]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, m.closedError("buffer.New")
+	}
+	if l.len() == 0 {
+		return nil, nil
+	}
+	blk := l.pop()
+	m.stats.Cached -= blk.bytes
+	if blk.fresh || anyway || l.len() >= inFlight {
+		return blk, nil
+	}
+	m.mu.Unlock()
+	done := finished(blk.residue)
+	m.mu.Lock()
+	if !done {
+		l.pushFront(blk)
+		m.stats.Cached += blk.bytes
+		return nil, nil
+	}
+	return blk, nil
 }
 
 // finished says whether all is done, asking the device where that is not known.
@@ -137,28 +160,22 @@ func finished(list []stream.Completion) bool {
 	return true
 }
 
-// carve takes a slab and puts its blocks in front of the class's free ones,
-// since nobody has used them. It is undone by dropSlabs.
-func (m *Memory) carve(class int, asked int64) error {
+// cut makes memory a slab of count blocks, answers the first, and puts the
+// others in front of the class's free ones. dropSlabs undoes it.
+func (m *Memory) cut(whole *block, class int, count int64) *block {
 	size := classBytes(class)
-	count := max(slabBytes/size, 4)
-	whole, err := m.takeLarge(size*count, asked)
-	if err != nil {
-		return err
-	}
 	s := &slab{whole: whole}
 	for i := range count {
-		s.blocks = append(s.blocks, &block{ptr: whole.ptr + Ptr(i*size), bytes: size, class: class, slab: s,
+		s.blocks = append(s.blocks, &block{ptr: whole.ptr + Ptr(i*size), bytes: size, class: class, slab: s, fresh: true,
 			residue: slices.Clone(whole.residue)})
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := &m.classes[class]
-	rest := l.blocks[l.head:]
-	l.blocks, l.head = append(slices.Clone(s.blocks), rest...), 0
+	l.blocks, l.head = slices.Concat(s.blocks[1:], l.blocks[l.head:]), 0
 	m.slabs = append(m.slabs, s)
-	m.stats.Cached += size * count
-	return nil
+	m.stats.Cached += size * (count - 1)
+	return s.blocks[0]
 }
 
 // takeLarge takes memory from the device in the reclamation stream's order; the
@@ -196,14 +213,10 @@ func (m *Memory) allocate(bytes int64) (*block, error) {
 	closed := m.closed
 	m.mu.Unlock()
 	if closed {
-		return nil, m.closedError()
+		return nil, m.closedError("buffer.New")
 	}
 	if m.pool == nil {
-		ptr, err := m.drv.Alloc(bytes)
-		if err != nil {
-			return nil, err
-		}
-		return &block{ptr: ptr, bytes: bytes, class: -1}, nil
+		return m.allocatePlain(bytes)
 	}
 	s := m.resources.Reclaim()
 	d, err := s.Submit()
@@ -223,8 +236,30 @@ func (m *Memory) allocate(bytes int64) (*block, error) {
 	return blk, nil
 }
 
-func (m *Memory) closedError() error {
-	return &weir.Error{Op: "buffer.New", Device: m.drv.Name(), Kind: weir.KindLogic, Message: "the device's memory is closed", Err: weir.ErrClosed}
+// allocatePlain takes memory that is not in stream order, within the limit that
+// a pool would hold otherwise.
+func (m *Memory) allocatePlain(bytes int64) (*block, error) {
+	m.mu.Lock()
+	held, limit := m.stats.Held, m.stats.Limit
+	if limit > 0 && bytes > limit-held {
+		m.mu.Unlock()
+		return nil, &weir.Error{Op: "buffer.New", Device: m.drv.Name(), Kind: weir.KindOutOfMemory, Err: weir.ErrOutOfMemory,
+			Message: fmt.Sprintf("%d bytes more than the %d held exceed the limit of %d", bytes, held, limit)}
+	}
+	m.stats.Held += bytes
+	m.mu.Unlock()
+	ptr, err := m.drv.Alloc(bytes)
+	if err != nil {
+		m.mu.Lock()
+		m.stats.Held -= bytes
+		m.mu.Unlock()
+		return nil, err
+	}
+	return &block{ptr: ptr, bytes: bytes, class: -1}, nil
+}
+
+func (m *Memory) closedError(op string) error {
+	return &weir.Error{Op: op, Device: m.drv.Name(), Kind: weir.KindLogic, Message: "the device's memory is closed", Err: weir.ErrClosed}
 }
 
 // dropSlabs gives back every slab of which all blocks are free.

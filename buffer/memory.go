@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -32,6 +31,7 @@ type Memory struct {
 	spareCores []*core
 	unwanted   []unwanted // found unreachable by the collector
 	reclaiming bool
+	idle       sync.Cond // reclaiming became false
 	stats      Stats
 	errs       []error // of frees that nobody waited for; Close answers them
 }
@@ -39,7 +39,7 @@ type Memory struct {
 // Stats counts a device's memory, in bytes unless named otherwise.
 type Stats struct {
 	Buffers  int64 // live buffers, a number
-	Used     int64 // what live buffers asked for
+	Used     int64 // what live buffers asked for, except page-locked ones
 	HighUsed int64 // the largest Used since the start or ResetPeak
 	Cached   int64 // free blocks kept for reuse
 	Held     int64 // taken from the device, caches and the pool's spare included
@@ -58,8 +58,17 @@ type block struct {
 	class   int // -1: by itself
 	slab    *slab
 	pinned  bool
+	fresh   bool                // never owned
 	owners  int                 // live buffers; under Memory.mu
 	residue []stream.Completion // of former owners; under Memory.mu while owned, else the holder's
+}
+
+// onDevice is how many bytes of a part of the block are the device's memory.
+func (b *block) onDevice(bytes int64) int64 {
+	if b.pinned {
+		return 0
+	}
+	return bytes
 }
 
 // Of answers the memory of r's device, made on first use.
@@ -69,6 +78,7 @@ func Of(r *runtime.Resources) (*Memory, error) {
 
 func newMemory(r *runtime.Resources) (*Memory, error) {
 	m := &Memory{resources: r, drv: r.Device().Driver()}
+	m.idle.L = &m.mu
 	m.stats.Limit = r.Options().MemoryLimit
 	if m.drv.Capabilities().StreamOrderedPools {
 		pool, err := m.drv.NewPool(driver.PoolConfig{ReleaseThreshold: r.Options().ReleaseThreshold, Limit: r.Options().MemoryLimit})
@@ -90,7 +100,10 @@ func (m *Memory) Resources() *runtime.Resources { return m.resources }
 // flight.
 func (m *Memory) New(bytes int64) (*Buffer, error) {
 	b := &Buffer{}
-	return b, m.Init(b, bytes)
+	if err := m.Init(b, bytes); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // Init is New into b, the first field of a heap object made for it.
@@ -128,7 +141,7 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) {
 	c := m.newCoreLocked()
 	blk.owners = 1
 	m.stats.Buffers++
-	m.stats.Used += bytes
+	m.stats.Used += blk.onDevice(bytes)
 	m.stats.HighUsed = max(m.stats.HighUsed, m.stats.Used)
 	m.mu.Unlock()
 	c.mu.Lock()
@@ -138,7 +151,7 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) {
 		c.readers = addReader(c.readers, r)
 	}
 	clear(blk.residue)
-	blk.residue = blk.residue[:0]
+	blk.residue, blk.fresh = blk.residue[:0], false
 	c.stack = m.stack()
 	b.core, b.gen = c, c.gen
 	c.mu.Unlock()
@@ -169,12 +182,17 @@ func (m *Memory) stack() string {
 	return string(debug.Stack())
 }
 
-// share adds owners to a block that is partitioned, in place of its one.
-func (m *Memory) share(blk *block, parts int) {
+// share adds owners to a block of which a buffer is partitioned, in place of
+// that one. What lies between the parts is not used any more.
+func (m *Memory) share(blk *block, bytes int64, parts []Range) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	blk.owners += parts - 1
-	m.stats.Buffers += int64(parts)
+	blk.owners += len(parts) - 1
+	m.stats.Buffers += int64(len(parts))
+	m.stats.Used -= blk.onDevice(bytes)
+	for _, p := range parts {
+		m.stats.Used += blk.onDevice(p.Bytes)
+	}
 }
 
 // recycle takes back a core whose generation ended without freeing its block.
@@ -200,54 +218,77 @@ func (m *Memory) retire(blk *block, writer stream.Completion, readers []stream.C
 func (m *Memory) gaveUp(c *core, blk *block, bytes int64) error {
 	m.mu.Lock()
 	m.stats.Buffers--
-	m.stats.Used -= bytes
+	m.stats.Used -= blk.onDevice(bytes)
 	m.spareCores = append(m.spareCores, c)
 	blk.owners--
 	last := blk.owners == 0
-	if last && blk.class >= 0 && !m.closed {
+	if last && blk.class >= 0 {
 		m.classes[blk.class].push(blk)
 		m.stats.Cached += blk.bytes
-		last = false
 	}
 	m.mu.Unlock()
-	if !last {
+	if !last || blk.class >= 0 {
 		return nil
 	}
 	return m.release(blk)
 }
 
-// release gives a block by itself back to the device, in stream order: the
-// reclamation stream waits for its last users.
+// release gives a block by itself back to the device once its last users are
+// done: in stream order where the memory is, else the host waits. A wait that
+// fails is made once more by the host; if that fails too, the users may still
+// run and the block is kept.
 func (m *Memory) release(blk *block) error {
-	if blk.class >= 0 {
-		return nil // its slab goes with the memory
+	ordered := m.pool != nil && !blk.pinned
+	if ordered && !m.resources.Reclaim().Valid() {
+		return m.closedError("buffer.Free")
 	}
-	if blk.pinned || m.pool == nil {
-		return m.releasePlain(blk)
-	}
-	s := m.resources.Reclaim()
 	var errs []error
 	for _, c := range blk.residue {
-		errs = append(errs, s.Wait(c))
+		done, err := m.outlast(c, ordered)
+		errs = append(errs, err)
+		if !done {
+			return errors.Join(errs...)
+		}
 	}
 	clear(blk.residue)
-	d, err := s.Submit()
-	if err == nil {
-		err = m.pool.Free(d, blk.ptr)
-	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(append(errs, m.giveBack(blk))...)
 }
 
-// releasePlain frees memory that is not in stream order; it waits.
-func (m *Memory) releasePlain(blk *block) error {
-	var errs []error
-	for _, c := range blk.residue {
-		errs = append(errs, c.Wait(context.Background()))
+// outlast makes the reclamation stream, or else the host, wait for a user of
+// memory. done is false when the user may still run.
+func (m *Memory) outlast(c stream.Completion, ordered bool) (done bool, err error) {
+	ctx := context.Background()
+	if ordered {
+		err = m.resources.Reclaim().Wait(c)
+	} else {
+		err = c.Wait(ctx)
 	}
+	if err == nil || over(err, m.drv) {
+		return true, nil
+	}
+	if again := c.Wait(ctx); again != nil && !over(again, m.drv) {
+		return m.drv.Err() != nil, errors.Join(err, again)
+	}
+	return true, err
+}
+
+// giveBack frees a block by itself. Of what is in stream order, the stream's
+// work is the last use.
+func (m *Memory) giveBack(blk *block) error {
 	if blk.pinned {
-		return errors.Join(append(errs, m.drv.FreeHost(blk.ptr))...)
+		return m.drv.FreeHost(blk.ptr)
 	}
-	return errors.Join(append(errs, m.drv.Free(blk.ptr))...)
+	if m.pool == nil {
+		m.mu.Lock()
+		m.stats.Held -= blk.bytes
+		m.mu.Unlock()
+		return m.drv.Free(blk.ptr)
+	}
+	d, err := m.resources.Reclaim().Submit()
+	if err != nil {
+		return err
+	}
+	return m.pool.Free(d, blk.ptr)
 }
 
 // reclaimLater is called by the collector: it only enqueues.
@@ -270,6 +311,7 @@ func (m *Memory) reclaimAll() {
 		m.unwanted = nil
 		if len(found) == 0 {
 			m.reclaiming = false
+			m.idle.Broadcast()
 			m.mu.Unlock()
 			return
 		}
@@ -292,14 +334,10 @@ func (m *Memory) settleGarbage() {
 
 // quiesce waits until the reclaimer is idle.
 func (m *Memory) quiesce() {
-	for {
-		m.mu.Lock()
-		busy := m.reclaiming
-		m.mu.Unlock()
-		if !busy {
-			return
-		}
-		goruntime.Gosched()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.reclaiming {
+		m.idle.Wait()
 	}
 }
 

@@ -21,14 +21,13 @@ type Handle interface {
 
 // Pool is a fixed set of handles of one device.
 type Pool[T Handle] struct {
-	name string
-	dev  driver.Device
-	make func() (T, error)
-
+	name  string
+	dev   driver.Device
 	slots *lease.Pool[T, stream.Completion]
 
-	mu   sync.Mutex // guards errs
-	errs []error    // of replacing handles; Close answers them
+	mu     sync.Mutex // guards what follows; no handle is called under it
+	errs   []error    // of giving up handles that broke; Close answers them
+	closed bool
 }
 
 // NewPool makes count handles with make. name is what one is called in
@@ -37,7 +36,7 @@ func NewPool[T Handle](r *runtime.Resources, name string, count int, make func()
 	if most := r.Streams().Size(); count < 1 || count > most {
 		return nil, weir.Argf("provider.NewPool", "%d of %s on %s; expected 1 to %d, the number of streams", count, name, r.Device().Name(), most)
 	}
-	p := &Pool[T]{name: name, dev: r.Device().Driver(), make: make}
+	p := &Pool[T]{name: name, dev: r.Device().Driver()}
 	var handles []T
 	for range count {
 		h, err := make()
@@ -51,22 +50,18 @@ func NewPool[T Handle](r *runtime.Resources, name string, count int, make func()
 		handles = append(handles, h)
 	}
 	p.slots = lease.New[T, stream.Completion](lease.Config[T]{
-		Name: name, Device: p.dev, Stacks: r.Options().Debug, Remake: p.remake,
+		Name: name, Device: p.dev, Stacks: r.Options().Debug, Make: make, Discard: p.discard,
 	}, handles)
 	return p, nil
 }
 
-func (p *Pool[T]) remake(old T) (T, error) {
-	fresh, err := p.make()
-	if err == nil {
-		err = old.Destroy()
-	}
-	if err != nil {
+// discard destroys a handle that broke.
+func (p *Pool[T]) discard(old T) {
+	if err := old.Destroy(); err != nil {
 		p.mu.Lock()
 		p.errs = append(p.errs, err)
 		p.mu.Unlock()
 	}
-	return fresh, err
 }
 
 // Size is the number of handles.
@@ -95,11 +90,15 @@ func (p *Pool[T]) Drain() error {
 	return nil
 }
 
-// Close destroys the handles; their work is done.
+// Close destroys the handles; their work is done. A second Close does nothing.
 func (p *Pool[T]) Close() error {
 	p.mu.Lock()
-	errs := p.errs
+	errs, again := p.errs, p.closed
+	p.closed = true
 	p.mu.Unlock()
+	if again {
+		return nil
+	}
 	for _, h := range p.slots.Close() {
 		errs = append(errs, h.Destroy())
 	}
@@ -115,10 +114,9 @@ func (p *Pool[T]) Live() []runtime.Leak {
 	return live
 }
 
-// Lease is the exclusive use of one handle.
+// Lease is the exclusive use of one handle. A copy is the same lease.
 type Lease[T Handle] struct {
-	h      lease.Handle[T, stream.Completion]
-	broken bool
+	h lease.Handle[T, stream.Completion]
 }
 
 // Value is the handle; ErrStale after the release.
@@ -128,7 +126,7 @@ func (l *Lease[T]) Value() (T, error) { return l.h.Value() }
 func (l *Lease[T]) Index() int { return l.h.Index() }
 
 // Break says that the handle answered an error, so that it is remade.
-func (l *Lease[T]) Break() { l.broken = true }
+func (l *Lease[T]) Break() { l.h.Break() }
 
 // Release gives the handle back; others get it when tail is done.
-func (l *Lease[T]) Release(tail stream.Completion) { l.h.Release(tail, l.broken) }
+func (l *Lease[T]) Release(tail stream.Completion) { l.h.Release(tail) }

@@ -34,8 +34,13 @@ func (d Device) Name() string {
 // String is Name.
 func (d Device) String() string { return d.Name() }
 
-// Ordinal is the device's number in its family, from 0.
-func (d Device) Ordinal() int { return d.drv.Ordinal() }
+// Ordinal is the device's number in its family, from 0; -1 of the zero Device.
+func (d Device) Ordinal() int {
+	if d.drv == nil {
+		return -1
+	}
+	return d.drv.Ordinal()
+}
 
 // IsZero says whether d names no device.
 func (d Device) IsZero() bool { return d.drv == nil }
@@ -44,20 +49,40 @@ func (d Device) IsZero() bool { return d.drv == nil }
 func (d Device) IsHost() bool { return strings.HasPrefix(d.Name(), "host:") }
 
 // Capabilities answers the snapshot; all callers share it and none changes it.
-func (d Device) Capabilities() *Capabilities { return d.drv.Capabilities() }
+// The zero Device can do nothing.
+func (d Device) Capabilities() *Capabilities {
+	if d.drv == nil {
+		return &Capabilities{}
+	}
+	return d.drv.Capabilities()
+}
 
 // Memory answers the device's free and total bytes now.
-func (d Device) Memory() (free, total int64, err error) { return d.drv.Memory() }
+func (d Device) Memory() (free, total int64, err error) {
+	if d.drv == nil {
+		return 0, 0, zeroDevice("Device.Memory")
+	}
+	return d.drv.Memory()
+}
 
 // Err is nil, or why the device is lost.
-func (d Device) Err() error { return d.drv.Err() }
+func (d Device) Err() error {
+	if d.drv == nil {
+		return zeroDevice("Device.Err")
+	}
+	return d.drv.Err()
+}
+
+func zeroDevice(op string) error {
+	return weir.Argf(op, "the zero Device; expected one from Get, Enumerate or At")
+}
 
 // Do runs fn with the device current on a locked OS thread, and restores the
 // thread's previous device on every exit, panics included. Only foreign code
 // that relies on a current device needs it; Weir never does.
 func (d Device) Do(fn func() error) error {
 	if d.drv == nil {
-		return weir.Argf("Device.Do", "the zero Device; expected one from Get, Enumerate or At")
+		return zeroDevice("Device.Do")
 	}
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()

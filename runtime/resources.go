@@ -88,10 +88,13 @@ type service struct {
 // NewResources builds resources for a device that no runtime shares.
 func NewResources(d Device, o ResourceOptions) (*Resources, error) {
 	if d.drv == nil {
-		return nil, weir.Argf("runtime.NewResources", "the zero Device; expected one from Get, Enumerate or At")
+		return nil, zeroDevice("runtime.NewResources")
 	}
 	if o.MemoryLimit < 0 {
 		return nil, weir.Argf("runtime.NewResources", "memory limit %d; expected 0 or more bytes", o.MemoryLimit)
+	}
+	if o.Streams == 0 {
+		o.Streams = stream.DefaultCount
 	}
 	if o.ReleaseThreshold == 0 {
 		o.ReleaseThreshold = d.Capabilities().MemoryBytes / 8
@@ -141,6 +144,9 @@ func Use[S Service](r *Resources, stage Stage, make func(*Resources) (S, error))
 		s.making.Lock()
 		defer s.making.Unlock()
 		if !s.made.Load() {
+			if err := r.open(); err != nil {
+				return none, err
+			}
 			value, err := make(r)
 			if err != nil {
 				return none, err
@@ -152,12 +158,22 @@ func Use[S Service](r *Resources, stage Stage, make func(*Resources) (S, error))
 	return s.value.(S), nil
 }
 
-func (r *Resources) register(key reflect.Type, stage Stage) (*service, error) {
+// open is nil, or the ErrClosed after Close.
+func (r *Resources) open() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil, &weir.Error{Op: "runtime.Use", Device: r.dev.Name(), Kind: weir.KindLogic, Message: "the resources are closed", Err: weir.ErrClosed}
+		return &weir.Error{Op: "runtime.Use", Device: r.dev.Name(), Kind: weir.KindLogic, Message: "the resources are closed", Err: weir.ErrClosed}
 	}
+	return nil
+}
+
+func (r *Resources) register(key reflect.Type, stage Stage) (*service, error) {
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	old := *r.services.Load()
 	if s, ok := old[key]; ok {
 		return s, nil
@@ -181,7 +197,8 @@ func (r *Resources) Live() []Leak {
 }
 
 // each calls do for every service that was made, latest first, of one stage
-// or, with -1, of all, and joins the errors.
+// or, with -1, of all, and joins the errors. It waits for one that is being
+// made.
 func (r *Resources) each(stage Stage, do func(Service) error) error {
 	r.mu.Lock()
 	order := r.order
@@ -189,7 +206,10 @@ func (r *Resources) each(stage Stage, do func(Service) error) error {
 	var errs []error
 	for i := len(order) - 1; i >= 0; i-- {
 		s := order[i]
-		if (stage < 0 || s.stage == stage) && s.made.Load() {
+		s.making.Lock()
+		made := s.made.Load()
+		s.making.Unlock()
+		if made && (stage < 0 || s.stage == stage) {
 			errs = append(errs, do(s.value))
 		}
 	}
@@ -203,28 +223,36 @@ func (r *Resources) Close() error {
 	if live := r.Live(); len(live) > 0 {
 		return errors.Join(leakErrors(live)...)
 	}
-	return r.shut()
+	return shut(r)
 }
 
-// shut drains provider work and streams, then destroys providers, then the
-// rest.
-func (r *Resources) shut() error {
-	r.mu.Lock()
-	if r.closed {
+// shut takes several devices' resources down: all drain provider work and
+// streams before any destroys a provider, and so on.
+func shut(all ...*Resources) error {
+	var open []*Resources
+	for _, r := range all {
+		r.mu.Lock()
+		if !r.closed {
+			r.closed = true
+			open = append(open, r)
+		}
 		r.mu.Unlock()
-		return nil
 	}
-	r.closed = true
-	r.mu.Unlock()
-	return errors.Join(
-		r.each(-1, Service.Drain),
-		r.streams.Drain(),
-		r.each(StageProvider, Service.Close),
-		r.each(StageMemory, Service.Close),
-		r.streams.Close(),
-		r.reclaim.Release(),
-		r.reclaimPool.Close(),
-	)
+	var errs []error
+	for _, step := range []func(*Resources) error{(*Resources).drain, (*Resources).destroyProviders, (*Resources).destroyRest} {
+		for _, r := range open {
+			errs = append(errs, step(r))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Resources) drain() error { return errors.Join(r.each(-1, Service.Drain), r.streams.Drain()) }
+
+func (r *Resources) destroyProviders() error { return r.each(StageProvider, Service.Close) }
+
+func (r *Resources) destroyRest() error {
+	return errors.Join(r.each(StageMemory, Service.Close), r.streams.Close(), r.reclaim.Release(), r.reclaimPool.Close())
 }
 
 func leakErrors(live []Leak) []error {

@@ -92,7 +92,7 @@ func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
 	}
 	rt := &Runtime{families: fams, options: o, byDriver: map[driver.Device]*Resources{}, site: site}
 	if err := rt.enrol(); err != nil {
-		return nil, errors.Join(err, rt.shut())
+		return nil, errors.Join(err, shut(rt.enrolled...))
 	}
 	if !installed.CompareAndSwap(nil, rt) {
 		first := "elsewhere"
@@ -100,14 +100,18 @@ func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
 			first = "at " + other.site
 		}
 		return nil, errors.Join(&weir.Error{Op: "runtime.Start", Kind: weir.KindLogic, Site: site, Err: weir.ErrBusy,
-			Message: "a runtime is already started, " + first + "; close it first"}, rt.shut())
+			Message: "a runtime is already started, " + first + "; close it first"}, shut(rt.enrolled...))
 	}
 	return rt, nil
 }
 
 // enrol makes the resources of every chosen device and finds the default.
 func (rt *Runtime) enrol() error {
-	all, err := enumerate(rt.families)
+	visible := rt.families
+	if rt.options.Host == HostOnly { // a GPU that cannot be opened is no hindrance
+		visible = slices.DeleteFunc(slices.Clone(visible), func(f driver.Family) bool { return f.Name() != "host" })
+	}
+	all, err := enumerate(visible)
 	if err != nil {
 		return err
 	}
@@ -123,7 +127,7 @@ func (rt *Runtime) enrol() error {
 	}
 	for _, d := range all {
 		limited := named[d.IsHost()] || !d.IsHost() && len(rt.options.Devices) > 0
-		if limited && !slices.Contains(chosen, d) || rt.options.Host == HostOnly && !d.IsHost() {
+		if limited && !slices.Contains(chosen, d) {
 			continue
 		}
 		r, err := NewResources(d, rt.options.ResourceOptions)
@@ -145,6 +149,9 @@ func (rt *Runtime) chooseDefault(chosen []Device) error {
 		if rt.byDriver[d.drv] == nil {
 			return weir.Argf("runtime.Start", "default device %q is not enrolled; expected one of %s", name, rt.names())
 		}
+		if d.IsHost() && rt.options.Host == HostNever {
+			return weir.Argf("runtime.Start", "default device %q, and Options.Host says that no host device is; expected a GPU", name)
+		}
 		rt.fallback = d
 		return nil
 	}
@@ -160,8 +167,12 @@ func (rt *Runtime) chooseDefault(chosen []Device) error {
 			return nil
 		}
 	}
-	rt.noDefault = &weir.Error{Op: "runtime.Default", Message: "no GPU, and Options.Host says never to fall back to the host device",
-		Err: fmt.Errorf("%w: %w", weir.ErrNoDevice, noGPU(rt.families))}
+	cause := weir.ErrNoDevice
+	if why := noGPU(rt.families); why != nil {
+		cause = fmt.Errorf("%w: %w", cause, why)
+	}
+	rt.noDefault = &weir.Error{Op: "runtime.Default", Err: cause,
+		Message: "no GPU is enrolled, and Options.Host says never to fall back to the host device"}
 	return nil
 }
 
@@ -189,7 +200,7 @@ func (rt *Runtime) Close() error {
 		fmt.Fprintf(os.Stderr, "weir: the runtime was closed while %d things are still held:\n%s", len(leaks), weir.Report(errors.Join(leaks...)))
 		os.Exit(1)
 	}
-	return errors.Join(errors.Join(leaks...), rt.shut())
+	return errors.Join(errors.Join(leaks...), shut(rt.enrolled...))
 }
 
 func (rt *Runtime) live() []Leak {
@@ -198,14 +209,6 @@ func (rt *Runtime) live() []Leak {
 		live = append(live, r.Live()...)
 	}
 	return live
-}
-
-func (rt *Runtime) shut() error {
-	var errs []error
-	for _, r := range rt.enrolled {
-		errs = append(errs, r.shut())
-	}
-	return errors.Join(errs...)
 }
 
 // collect runs Go's collector, and waits for the cleanups that it found, while

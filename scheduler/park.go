@@ -18,6 +18,20 @@ func WithLane(ctx context.Context, lane Lane) context.Context {
 	return context.WithValue(ctx, laneKey{}, lane)
 }
 
+// LaneOf answers the lane that ctx's goroutine holds, for waits that Park cannot
+// do; outside a task it is a lane that does nothing.
+func LaneOf(ctx context.Context) Lane {
+	if lane, ok := ctx.Value(laneKey{}).(Lane); ok {
+		return lane
+	}
+	return noLane{}
+}
+
+type noLane struct{}
+
+func (noLane) Yield()  {}
+func (noLane) Resume() {}
+
 // Park waits until ready is closed or sends, or until ctx ends, whose cause it
 // then answers. When both hold, ready wins. The lane of a task is given back
 // while it waits.
@@ -27,10 +41,9 @@ func Park(ctx context.Context, ready <-chan struct{}) error {
 		return nil
 	default:
 	}
-	if lane, ok := ctx.Value(laneKey{}).(Lane); ok {
-		lane.Yield()
-		defer lane.Resume()
-	}
+	lane := LaneOf(ctx)
+	lane.Yield()
+	defer lane.Resume()
 	select {
 	case <-ready:
 		return nil

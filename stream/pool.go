@@ -88,6 +88,9 @@ func (p *Pool) Drain() error {
 	p.slots.Close()
 	var errs []error
 	for _, l := range p.lines {
+		if l.closed.Load() {
+			continue
+		}
 		if err := l.stream.Synchronize(); err != nil {
 			errs = append(errs, l.wrap("stream.Synchronize", err))
 		}
@@ -95,13 +98,20 @@ func (p *Pool) Drain() error {
 	return errors.Join(errs...)
 }
 
-// Close drains the pool and destroys its streams and events.
+// Close drains the pool and destroys its streams and events. Handles that are
+// still held answer ErrClosed from then on. A second Close does nothing.
 func (p *Pool) Close() error { return errors.Join(p.Drain(), p.destroy()) }
 
 func (p *Pool) destroy() error {
 	var errs []error
 	for _, l := range p.lines {
-		errs = append(errs, l.destroy(), l.stream.Destroy())
+		if l.closed.Swap(true) {
+			continue
+		}
+		errs = append(errs, l.destroy())
+		if err := l.stream.Destroy(); err != nil {
+			errs = append(errs, l.wrap("stream.Close", err))
+		}
 	}
 	return errors.Join(errs...)
 }

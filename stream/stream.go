@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/internal/lease"
 )
@@ -11,7 +12,8 @@ import (
 // line is what a slot holds: a driver's stream and its timeline.
 type line struct {
 	timeline
-	dirty atomic.Bool // given out for submission since the last record
+	dirty  atomic.Bool // given out for submission since the last record
+	shared atomic.Bool // several handles hold it, or did in this lease
 }
 
 // Stream is a handle of a leased slot. It is a value: a copy is the same
@@ -39,10 +41,20 @@ func (s Stream) Device() driver.Device {
 	return nil
 }
 
+// usable answers the line of a handle that holds it in an open pool.
+func (s Stream) usable() (*line, error) {
+	l, err := s.h.Value()
+	if err == nil && l.closed.Load() {
+		return nil, &weir.Error{Op: "stream", Device: l.dev.Name(), Stream: l.name, Kind: weir.KindLogic,
+			Message: "used after its pool was closed", Err: weir.ErrClosed}
+	}
+	return l, err
+}
+
 // Submit answers the driver's stream for one submission; each submission asks
 // again, because the answer marks the stream as having unrecorded work.
 func (s Stream) Submit() (driver.Stream, error) {
-	l, err := s.h.Value()
+	l, err := s.usable()
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +86,11 @@ func (s Stream) Call(fn func()) error {
 // Record captures the tail of the stream: a completion of all work that was
 // submitted before.
 func (s Stream) Record() (Completion, error) {
-	l, err := s.h.Value()
+	l, err := s.usable()
 	if err != nil {
 		return Completion{}, err
 	}
-	l.dirty.Store(false)
+	l.clean()
 	c, err := l.record()
 	if err != nil {
 		l.dirty.Store(true)
@@ -86,36 +98,52 @@ func (s Stream) Record() (Completion, error) {
 	return c, err
 }
 
+// Tail is a completion of all that was submitted to the stream, recorded only
+// if something was submitted since the last record. When it cannot be recorded
+// the stream is waited for, and the failure is answered.
+func (s Stream) Tail() (Completion, error) {
+	l, err := s.usable()
+	if err != nil {
+		return Completion{}, err
+	}
+	return l.tail()
+}
+
 // Wait lets later work of the stream start only when c is done. A wait for
-// finished work, or for the stream's own, is no driver call.
+// finished work, or for the stream's own, is no driver call. Of work that
+// failed it answers the failure.
 func (s Stream) Wait(c Completion) error {
-	l, err := s.h.Value()
+	l, err := s.usable()
 	if err != nil {
 		return err
 	}
-	if c.line == nil || c.line == &l.timeline {
+	if c.line == nil {
 		return nil
+	}
+	if c.line == &l.timeline {
+		return l.failure(c.seq)
 	}
 	if done, err := c.Done(); done || err != nil {
 		return err
 	}
 	if c.seq == wholeStream {
-		return c.line.stream.Synchronize()
+		return c.synchronize()
 	}
-	event := c.line.pin(c.seq)
+	event, deps := c.line.pin(c.seq)
 	if event == nil {
 		return c.line.failure(c.seq)
 	}
+	l.dirty.Store(true)
 	err = l.stream.Wait(event)
 	c.line.unpin(c.seq, false)
 	if err != nil {
 		return l.wrap("stream.Wait", err)
 	}
-	l.dirty.Store(true)
 	if c.line.dev != l.dev {
-		l.mu.Lock()
-		l.foreign = append(l.foreign, c)
-		l.mu.Unlock()
+		l.depend(c)
+	}
+	if len(deps) > 0 {
+		l.depend(deps...)
 	}
 	return nil
 }
@@ -131,10 +159,17 @@ func (s Stream) Synchronize(ctx context.Context) error {
 }
 
 // Retain answers a further handle of the same stream, which returns to the
-// pool after the last one's release.
+// pool after the last one's release. A goroutine that submits while another one
+// may record or release retains a handle of its own.
 func (s Stream) Retain() (Stream, error) {
 	h, err := s.h.Retain()
-	return Stream{h}, err
+	if err != nil {
+		return Stream{}, err
+	}
+	if l, err := h.Value(); err == nil {
+		l.shared.Store(true)
+	}
+	return Stream{h}, nil
 }
 
 // Release gives the handle up. After the last one the slot returns to the pool
@@ -143,27 +178,27 @@ func (s Stream) Retain() (Stream, error) {
 // waited for, and the slot is back all the same.
 func (s Stream) Release() error {
 	l, err := s.h.Value()
-	if err != nil {
+	if err != nil || !s.h.Leave() {
 		return nil
 	}
+	l.shared.Store(false)
+	var tail Completion
 	var failure error
-	tail := Completion{}
-	if s.h.Last() {
+	if !l.closed.Load() {
 		tail, failure = l.tail()
-		l.forget()
 	}
-	s.h.Release(tail, false)
+	l.forget()
+	s.h.Return(tail)
 	return failure
 }
 
-// Tail is a completion of all that was submitted to the stream, recorded only
-// if something was submitted since the last record.
-func (s Stream) Tail() (Completion, error) {
-	l, err := s.h.Value()
-	if err != nil {
-		return Completion{}, err
+// clean says that the record that follows covers all that was submitted. It
+// can't say so while others hold the stream: one may have been given it before
+// and submit after.
+func (l *line) clean() {
+	if !l.shared.Load() {
+		l.dirty.Store(false)
 	}
-	return l.tail()
 }
 
 // tail records what is unrecorded. When that fails the stream is waited for,
@@ -173,12 +208,13 @@ func (l *line) tail() (Completion, error) {
 	if !l.dirty.Load() {
 		return l.last(), nil
 	}
-	l.dirty.Store(false)
+	l.clean()
 	c, err := l.record()
 	if err == nil {
 		return c, nil
 	}
 	if serr := l.stream.Synchronize(); serr != nil {
+		l.dirty.Store(true)
 		return Completion{line: &l.timeline, seq: wholeStream}, err
 	}
 	return Completion{}, err

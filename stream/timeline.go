@@ -1,13 +1,12 @@
 package stream
 
 import (
-	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
-	"github.com/weirgo/weir/scheduler"
 )
 
 // timeline numbers the recorded places of one stream and keeps an event for
@@ -24,6 +23,8 @@ import (
 //  4. That entry n is done implies that all before it are, unless its record
 //     overlapped another in time (raced): then the driver may have seen them
 //     in the other order.
+//  5. What a record waited for on other devices is looked at, once, when it is
+//     found done, before anybody learns that it is.
 //
 // mu guards everything below it and is not held across a driver call.
 //
@@ -35,6 +36,7 @@ type timeline struct {
 	dev    driver.Device
 	stream driver.Stream
 	done   atomic.Uint64 // every number up to it is done
+	closed atomic.Bool   // the stream and its events are destroyed
 
 	mu        sync.Mutex
 	first     uint64
@@ -42,9 +44,10 @@ type timeline struct {
 	spare     []driver.Event
 	recording int
 	overlaps  uint64
-	foreign   []Completion // of other devices, that this lease waits for
+	foreign   []Completion // of other devices, the latest of each stream, that later records wait for
 	failed    map[uint64]error
 	anyFailed atomic.Bool
+	cleanup   error // the first failure of destroying an event
 }
 
 type entry struct {
@@ -52,22 +55,11 @@ type entry struct {
 	pins  int
 	done  bool
 	raced bool
-	deps  []Completion // of other devices: their death is this one's
+	deps  []Completion // of other devices: their death is this one's; never changed
 }
 
 // maxSpare is how many finished events a timeline keeps.
 const maxSpare = 32
-
-// Completion names one recorded place of a stream: all that was submitted to
-// it before. The zero Completion is done.
-type Completion struct {
-	line *timeline
-	seq  uint64
-}
-
-// wholeStream stands for a record that could not be made: all work that the
-// stream was given, however much that has become when it is asked.
-const wholeStream = 1 << 62
 
 // record captures the stream's tail.
 func (l *timeline) record() (Completion, error) {
@@ -95,7 +87,7 @@ func (l *timeline) record() (Completion, error) {
 	}
 	e := entry{event: event, raced: !alone || l.overlaps != before}
 	if len(l.foreign) > 0 {
-		e.deps = append(e.deps, l.foreign...)
+		e.deps = slices.Clone(l.foreign)
 	}
 	l.entries = append(l.entries, e)
 	return Completion{l, l.first + uint64(len(l.entries)) - 1}, nil
@@ -125,20 +117,20 @@ func (l *timeline) event() (driver.Event, error) {
 	return e, nil
 }
 
-// pin answers the event of c and keeps it from being recorded again; nil if c
-// is done.
-func (l *timeline) pin(seq uint64) driver.Event {
+// pin answers the event of seq, and what it waited for on other devices, and
+// keeps the event from being recorded again; a nil event if seq is done.
+func (l *timeline) pin(seq uint64) (driver.Event, []Completion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seq < l.first {
-		return nil
+		return nil, nil
 	}
 	e := &l.entries[seq-l.first]
 	if e.done {
-		return nil
+		return nil, nil
 	}
 	e.pins++
-	return e.event
+	return e.event, e.deps
 }
 
 // unpin undoes pin; done says that the event was found done.
@@ -152,32 +144,60 @@ func (l *timeline) unpin(seq uint64, done bool) {
 	if done {
 		l.finish(seq)
 	}
+	l.reclaim()
 	var excess []driver.Event
 	if n := len(l.spare); n > maxSpare && l.recording == 0 {
 		excess = append(excess, l.spare[maxSpare:]...)
 		l.spare = l.spare[:maxSpare]
 	}
 	l.mu.Unlock()
-	for _, e := range excess {
-		_ = e.Destroy() // an event that will not be used again
+	l.give(excess)
+}
+
+// finish marks seq and what it implies as done.
+func (l *timeline) finish(seq uint64) {
+	last := int(seq - l.first)
+	begin := 0
+	if l.entries[last].raced {
+		begin = last
+	}
+	for i := begin; i <= last; i++ {
+		if e := &l.entries[i]; !e.done {
+			e.done = true
+			l.look(l.first+uint64(i), e.deps)
+		}
 	}
 }
 
-// finish marks seq and what it implies, and reclaims events from the front.
-func (l *timeline) finish(seq uint64) {
-	i := int(seq - l.first)
-	e := &l.entries[i]
-	e.done = true
-	if !e.raced {
-		for j := range i {
-			l.entries[j].done = true
+// look carries the death of other devices over to seq, which waited for deps
+// and ran without them. What comes later and needs seq will wait for it, and
+// meet its failure, so the lease need not carry deps on.
+func (l *timeline) look(seq uint64, deps []Completion) {
+	for _, d := range deps {
+		if err := d.line.dev.Err(); err != nil && d.seq > d.line.done.Load() {
+			l.fail(seq, l.wrap("stream.Wait", err))
 		}
+		l.foreign = slices.DeleteFunc(l.foreign, func(f Completion) bool { return f.line == d.line && f.seq <= d.seq })
 	}
+}
+
+func (l *timeline) fail(seq uint64, err error) {
+	if l.failed == nil {
+		l.failed = map[uint64]error{}
+	}
+	l.failed[seq] = err
+	l.anyFailed.Store(true)
+}
+
+// reclaim takes the events of finished numbers back, from the front.
+func (l *timeline) reclaim() {
 	n := 0
 	for n < len(l.entries) && l.entries[n].done && l.entries[n].pins == 0 {
-		l.check(l.first+uint64(n), &l.entries[n])
 		l.spare = append(l.spare, l.entries[n].event)
 		n++
+	}
+	if n == 0 {
+		return
 	}
 	rest := copy(l.entries, l.entries[n:])
 	clear(l.entries[rest:])
@@ -186,21 +206,7 @@ func (l *timeline) finish(seq uint64) {
 	l.done.Store(l.first - 1)
 }
 
-// check carries the death of another device over: work that waited for it ran
-// without what it waited for.
-func (l *timeline) check(seq uint64, e *entry) {
-	for _, d := range e.deps {
-		if d.line.dev.Err() == nil || d.seq <= d.line.done.Load() {
-			continue
-		}
-		if l.failed == nil {
-			l.failed = map[uint64]error{}
-		}
-		l.failed[seq] = l.wrap("stream.Wait", d.line.dev.Err())
-		l.anyFailed.Store(true)
-	}
-}
-
+// failure is why a finished number is worthless, nil if it is not.
 func (l *timeline) failure(seq uint64) error {
 	if !l.anyFailed.Load() {
 		return nil
@@ -210,10 +216,27 @@ func (l *timeline) failure(seq uint64) error {
 	return l.failed[seq]
 }
 
+// depend says that later records wait for other devices' completions.
+func (l *timeline) depend(on ...Completion) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+next:
+	for _, c := range on {
+		for i, f := range l.foreign {
+			if later, ok := f.Merge(c); ok {
+				l.foreign[i] = later
+				continue next
+			}
+		}
+		l.foreign = append(l.foreign, c)
+	}
+}
+
 // forget ends a lease: what it waited for on other devices is over.
 func (l *timeline) forget() {
 	l.mu.Lock()
-	l.foreign = nil
+	clear(l.foreign)
+	l.foreign = l.foreign[:0]
 	l.mu.Unlock()
 }
 
@@ -224,23 +247,45 @@ func (l *timeline) last() Completion {
 	return Completion{l, l.first + uint64(len(l.entries)) - 1}
 }
 
-// destroy gives all events up.
-func (l *timeline) destroy() (err error) {
+// give destroys events that will not be used again.
+func (l *timeline) give(events []driver.Event) {
+	for _, e := range events {
+		if err := e.Destroy(); err != nil {
+			l.mu.Lock()
+			if l.cleanup == nil {
+				l.cleanup = l.wrap("stream.Close", err)
+			}
+			l.mu.Unlock()
+		}
+	}
+}
+
+// destroy gives all events up, after the stream was drained. On a dead device
+// what is not known to be done never will be.
+func (l *timeline) destroy() error {
+	dead := l.dev.Err()
 	l.mu.Lock()
 	events := l.spare
-	for _, e := range l.entries {
+	for i, e := range l.entries {
 		events = append(events, e.event)
+		switch seq := l.first + uint64(i); {
+		case e.done:
+		case dead != nil:
+			l.fail(seq, l.wrap("completion.Done", dead))
+		default:
+			l.look(seq, e.deps)
+		}
 	}
 	l.first += uint64(len(l.entries))
 	l.entries, l.spare = nil, nil
-	l.done.Store(l.first - 1)
-	l.mu.Unlock()
-	for _, e := range events {
-		if derr := e.Destroy(); derr != nil && err == nil {
-			err = derr
-		}
+	if dead == nil {
+		l.done.Store(l.first - 1)
 	}
-	return err
+	l.mu.Unlock()
+	l.give(events)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cleanup
 }
 
 func (l *timeline) wrap(op string, err error) error {
@@ -250,96 +295,3 @@ func (l *timeline) wrap(op string, err error) error {
 	}
 	return e
 }
-
-// Done says whether the work is done. An error says that it never will be, or
-// that it ran without what it waited for: the device, or one that it waited
-// for, died.
-func (c Completion) Done() (bool, error) {
-	if c.line == nil {
-		return true, nil
-	}
-	if c.seq <= c.line.done.Load() {
-		return true, c.line.failure(c.seq)
-	}
-	if c.seq == wholeStream {
-		return c.line.stream.Query()
-	}
-	event := c.line.pin(c.seq)
-	if event == nil {
-		return true, c.line.failure(c.seq)
-	}
-	done, err := event.Query()
-	c.line.unpin(c.seq, done && err == nil)
-	if err != nil {
-		return false, c.line.wrap("completion.Done", err)
-	}
-	if done {
-		return true, c.line.failure(c.seq)
-	}
-	return false, nil
-}
-
-// Notify has w woken, on a goroutine of the driver, when the stream's work
-// submitted so far is done; that includes c's.
-func (c Completion) Notify(w driver.Waker) error {
-	if c.line == nil {
-		w.Wake(nil)
-		return nil
-	}
-	if err := c.line.stream.Notify(w); err != nil {
-		return c.line.wrap("completion.Notify", err)
-	}
-	return nil
-}
-
-// Wait parks until the work is done or ctx ends; the work itself goes on.
-func (c Completion) Wait(ctx context.Context) error {
-	if done, err := c.Done(); done || err != nil {
-		return err
-	}
-	if c.seq == wholeStream {
-		return c.line.stream.Synchronize()
-	}
-	if ctx.Done() == nil {
-		if event := c.line.pin(c.seq); event != nil {
-			err := event.Synchronize()
-			c.line.unpin(c.seq, err == nil)
-			if err != nil {
-				return c.line.wrap("completion.Wait", err)
-			}
-		}
-		return c.line.failure(c.seq)
-	}
-	w := &waiter{ready: make(chan struct{})}
-	for {
-		if err := c.Notify(w); err != nil {
-			return err
-		}
-		if err := scheduler.Park(ctx, w.ready); err != nil {
-			return &weir.Error{Op: "completion.Wait", Device: c.line.dev.Name(), Stream: c.line.name, Message: "gave up waiting", Err: err}
-		}
-		if done, err := c.Done(); done || err != nil {
-			return err
-		}
-		w = &waiter{ready: make(chan struct{})}
-	}
-}
-
-type waiter struct{ ready chan struct{} }
-
-func (w *waiter) Wake(error) { close(w.ready) }
-
-// Known says whether the work is known to be done, without asking the device.
-func (c Completion) Known() bool { return c.line == nil || c.seq <= c.line.done.Load() }
-
-// Merge answers the later of two completions of one stream, which implies the
-// other; ok is false when they are of two.
-func (c Completion) Merge(d Completion) (later Completion, ok bool) {
-	if c.line != d.line {
-		return c, false
-	}
-	return Completion{c.line, max(c.seq, d.seq)}, true
-}
-
-// IsZero says whether c names nothing, and so is done.
-func (c Completion) IsZero() bool { return c.line == nil }

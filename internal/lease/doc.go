@@ -9,14 +9,16 @@
 //  1. A slot goes idle → leased → pending → idle. Nobody gets a pending slot.
 //  2. While anybody waits, no newcomer gets a slot: first come, first served.
 //  3. mu is never held across a call of a tail, which may enter the driver.
-//     Whoever asks a tail holds the slot's probing mark meanwhile; a wake-up
-//     that finds the mark leaves recheck, and the prober asks again. So no
-//     wake-up is lost and no tail is asked by two at once.
+//     Whoever asks a tail holds the slot's probing mark meanwhile, so that no
+//     tail is asked by two at once.
 //  4. While anybody waits, every pending slot has a notification armed or is
-//     being probed; and a timer asks the tails and the device's health now and
-//     then, so that a notification that never comes delays but never hangs.
+//     being probed, and a probe that found work unfinished arms one. So a
+//     wake-up or a waiter that comes during a probe is not lost. A timer asks
+//     the tails and the device's health now and then, so that a notification
+//     that never comes delays but never hangs.
 //  5. A handle names slot, generation and holder. One whose holder is gone is
-//     stale: its uses answer ErrStale and its releases do nothing.
+//     stale: its uses answer ErrStale and its releases do nothing. Which holder
+//     is the last is decided under mu, by Leave; only then is the tail made.
 //
 // Rejected: arming a host function at each release (2.3 us, and 5 us more for
 // the stream, against 0.16 us for asking an event); a list of idle slots kept

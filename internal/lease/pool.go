@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,21 +16,20 @@ import (
 
 // Tail is the last work that a slot was given.
 type Tail interface {
-	// Done says whether the work is done; an error means that it never will be.
+	// Done says whether the work is done, however it ended. An error of work
+	// that is not done means that it could not be asked, or never will be done.
 	Done() (bool, error)
 	// Notify has w woken when it is.
 	Notify(w driver.Waker) error
 }
 
-// watchInterval is how often a pool that somebody waits for asks on its own.
-const watchInterval = 20 * time.Millisecond
+// WatchInterval is how often somebody who waits for a notification asks on his
+// own, in case it never comes.
+const WatchInterval = 20 * time.Millisecond
 
 // Pool is a fixed set of T. C is the type of their tails.
 type Pool[T any, C Tail] struct {
-	name   string        // of the things, for messages: "stream", "cublas handle"
-	device driver.Device // whose death ends the pool
-	remake func(T) (T, error)
-	stacks bool
+	cfg Config[T]
 
 	mu      sync.Mutex // guards all below and the slots; see invariant 3
 	slots   []*slot[T, C]
@@ -50,6 +48,8 @@ const (
 	pending
 )
 
+func (s state) String() string { return [...]string{"idle", "leased", "pending"}[s] }
+
 type slot[T any, C Tail] struct {
 	pool  *Pool[T, C]
 	index int
@@ -63,34 +63,36 @@ type slot[T any, C Tail] struct {
 
 	state    state
 	tail     C
-	refusals int // how often in a row the tail could not be asked
+	refusals int // how often in a row the tail could not be asked, or the thing not be remade
 	broken   bool
 	probing  bool
-	recheck  bool
 	armed    bool
 	stack    string
 }
 
-// Handle is one holder's claim on a slot. It is a value; a copy is the same
-// claim. The zero Handle is stale.
-type Handle[T any, C Tail] struct {
-	slot *slot[T, C]
-	gen  uint64
-	id   uint32
+// move takes the slot from one state to the next. From any other state it is a
+// bug of Weir.
+func (s *slot[T, C]) move(from, to state) {
+	if s.state != from {
+		panic(fmt.Sprintf("lease: %s %d was to go from %v to %v and is %v", s.pool.cfg.Name, s.index, from, to, s.state))
+	}
+	s.state = to
 }
 
 // Config configures a pool.
 type Config[T any] struct {
-	Name   string // what one thing is called in messages
-	Device driver.Device
-	Stacks bool // remember where each lease was taken
-	// Remake replaces a thing that was released as broken; nil keeps it.
-	Remake func(T) (T, error)
+	Name   string        // what one thing is called in messages: "stream", "blas handle"
+	Device driver.Device // whose death ends the pool
+	Stacks bool          // remember where each lease was taken
+	// Make makes a thing in place of one that its holder called broken, and
+	// Discard takes that one. Without Make, broken things stay.
+	Make    func() (T, error)
+	Discard func(T)
 }
 
 // New makes a pool of things, all idle.
 func New[T any, C Tail](cfg Config[T], things []T) *Pool[T, C] {
-	p := &Pool[T, C]{name: cfg.Name, device: cfg.Device, remake: cfg.Remake, stacks: cfg.Stacks}
+	p := &Pool[T, C]{cfg: cfg}
 	for i, t := range things {
 		p.slots = append(p.slots, &slot[T, C]{pool: p, index: i, value: t})
 	}
@@ -105,27 +107,33 @@ func (p *Pool[T, C]) Size() int { return len(p.slots) }
 func (p *Pool[T, C]) TryAcquire() (h Handle[T, C], ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.unusable(); err != nil {
+	return p.try()
+}
+
+// try is TryAcquire under mu, which it lets go of while it asks tails.
+func (p *Pool[T, C]) try() (h Handle[T, C], ok bool, err error) {
+	if err := p.unusable(); err != nil || p.waiters.Len() > 0 {
 		return h, false, err
-	}
-	if p.waiters.Len() > 0 {
-		return h, false, nil
 	}
 	if s := p.findIdle(); s != nil {
 		return p.lease(s), true, nil
 	}
+	start := p.cursor
 	for i := range p.slots {
-		s := p.slots[(p.cursor+i)%len(p.slots)]
-		if s.state != pending || s.probing {
-			continue
+		s := p.slots[(start+i)%len(p.slots)]
+		if s.state == pending && !s.probing {
+			p.probe(s)
 		}
-		p.probe(s)
-		if err := p.unusable(); err != nil {
+		// Others came and went while the tail was asked.
+		if err := p.unusable(); err != nil || p.waiters.Len() > 0 {
 			return h, false, err
 		}
-		if s.state == idle && p.waiters.Len() == 0 {
+		if s.state == idle {
 			return p.lease(s), true, nil
 		}
+	}
+	if s := p.findIdle(); s != nil { // one that was not when it was passed
+		return p.lease(s), true, nil
 	}
 	return h, false, nil
 }
@@ -136,21 +144,11 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 	if err := context.Cause(ctx); err != nil {
 		return Handle[T, C]{}, p.cancelled(err)
 	}
-	h, ok, err := p.TryAcquire()
-	if ok || err != nil {
-		return h, err
-	}
 	p.mu.Lock()
-	if err := p.unusable(); err != nil {
+	h, ok, err := p.try()
+	if ok || err != nil {
 		p.mu.Unlock()
 		return h, err
-	}
-	if p.waiters.Len() == 0 {
-		if s := p.findIdle(); s != nil {
-			h := p.lease(s)
-			p.mu.Unlock()
-			return h, nil
-		}
 	}
 	w := p.waiters.Push()
 	p.watchLocked()
@@ -178,7 +176,8 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 	if !left {
 		if s, gone := w.Result(); gone == nil { // it came too late: the next in line has it
 			p.mu.Lock()
-			p.freed(s)
+			s.move(leased, idle)
+			p.offer(s)
 			p.mu.Unlock()
 		}
 	}
@@ -186,16 +185,16 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 }
 
 func (p *Pool[T, C]) cancelled(cause error) error {
-	return &weir.Error{Op: p.name + ".Acquire", Device: p.device.Name(), Message: "gave up waiting", Err: cause}
+	return &weir.Error{Op: p.cfg.Name + ".Acquire", Device: p.cfg.Device.Name(), Message: "gave up waiting", Err: cause}
 }
 
 // unusable is why no slot can be had.
 func (p *Pool[T, C]) unusable() error {
 	if p.closed {
-		return &weir.Error{Op: p.name + ".Acquire", Device: p.device.Name(), Kind: weir.KindLogic, Message: "the pool is closed", Err: weir.ErrClosed}
+		return &weir.Error{Op: p.cfg.Name + ".Acquire", Device: p.cfg.Device.Name(), Kind: weir.KindLogic, Message: "the pool is closed", Err: weir.ErrClosed}
 	}
 	if p.failed != nil {
-		return &weir.Error{Op: p.name + ".Acquire", Device: p.device.Name(), Kind: weir.KindCUDA, Err: p.failed}
+		return &weir.Error{Op: p.cfg.Name + ".Acquire", Device: p.cfg.Device.Name(), Kind: weir.KindCUDA, Err: p.failed}
 	}
 	return nil
 }
@@ -211,10 +210,11 @@ func (p *Pool[T, C]) findIdle() *slot[T, C] {
 
 // lease marks an idle slot leased and answers its first handle.
 func (p *Pool[T, C]) lease(s *slot[T, C]) Handle[T, C] {
-	s.state = leased
+	s.move(idle, leased)
 	s.word.Store((s.word.Load()>>1+1)<<1 | 1)
+	s.nextID = 0
 	p.cursor = s.index + 1
-	if p.stacks {
+	if p.cfg.Stacks {
 		s.stack = stack()
 	}
 	return p.handle(s)
@@ -224,79 +224,81 @@ func (p *Pool[T, C]) handle(s *slot[T, C]) Handle[T, C] {
 	return Handle[T, C]{slot: s, gen: s.word.Load() >> 1}
 }
 
-// freed hands a slot whose work is done to the oldest waiter, or makes it
-// idle.
-func (p *Pool[T, C]) freed(s *slot[T, C]) {
-	s.state = idle
-	if p.closed || p.failed != nil {
-		return
-	}
+// offer hands an idle slot to the oldest waiter, if there is one.
+func (p *Pool[T, C]) offer(s *slot[T, C]) {
 	if w := p.waiters.Pop(); w != nil {
 		p.lease(s)
 		w.Deliver(s, nil)
 	}
 }
 
-// probe asks the tail of a pending slot, again if a wake-up came meanwhile,
-// and frees the slot if its work is done. It lets go of mu while it asks.
-func (p *Pool[T, C]) probe(s *slot[T, C]) {
-	s.probing = true
-	for again := true; again; again = s.recheck {
-		s.recheck = false
-		tail := s.tail
-		broken := s.broken
-		p.mu.Unlock()
-		done, err := tail.Done()
-		if done && err == nil && broken {
-			p.replace(s)
-		}
-		p.mu.Lock()
-		if err != nil {
-			if s.refusals++; s.refusals >= maxRefusals || p.device.Err() != nil {
-				p.fail(err)
-			}
-			break
-		}
-		s.refusals = 0
-		if done {
-			s.probing = false
-			s.broken = false
-			p.freed(s)
-			return
-		}
-	}
-	s.probing = false
-}
-
 // maxRefusals is how often in a row asking a tail may fail on a living device.
 // Its work may still run, so the slot stays pending and is asked again; past
-// that the pool fails rather than hang.
+// that the pool fails rather than hang. It is also how often in a row remaking
+// a thing may fail before that is answered to whose turn it is.
 const maxRefusals = 3
 
-// replace makes a new thing in place of a broken one; if that fails, the old
-// one stays and will be found broken again. The slot is pending and marked, so
-// nobody else touches its value.
-func (p *Pool[T, C]) replace(s *slot[T, C]) {
-	if p.remake == nil {
-		return
+// probe asks the tail of a pending slot. If its work is done, the slot is free;
+// else, while somebody waits, a notification is armed. It lets go of mu while
+// it does either.
+func (p *Pool[T, C]) probe(s *slot[T, C]) {
+	s.probing = true
+	tail := s.tail
+	p.mu.Unlock()
+	done, err := tail.Done()
+	p.mu.Lock()
+	var failure error
+	if done && s.broken {
+		failure = p.renew(s)
 	}
-	if fresh, err := p.remake(s.value); err == nil {
-		s.value = fresh
+	s.probing = false
+	switch {
+	case failure != nil: // nothing to be notified of; the timer has it tried again
+		if s.refusals++; p.cfg.Device.Err() != nil {
+			p.fail(failure)
+		} else if s.refusals >= maxRefusals && p.waiters.Len() > 0 {
+			p.waiters.Pop().Deliver(nil, failure)
+		}
+	case done:
+		s.refusals = 0
+		s.move(pending, idle)
+		p.offer(s)
+	case err != nil:
+		if s.refusals++; s.refusals >= maxRefusals || p.cfg.Device.Err() != nil {
+			p.fail(err)
+		}
+		p.arm(s)
+	default:
+		s.refusals = 0
+		p.arm(s)
 	}
 }
 
-// attend sees to it that a pending slot's end will be noticed, while somebody
-// waits. It lets go of mu while it asks or arms.
-func (p *Pool[T, C]) attend(s *slot[T, C]) {
-	if s.state != pending || p.waiters.Len() == 0 || p.failed != nil || p.closed {
-		return
+// renew makes a new thing in place of a broken one. The slot is pending and
+// marked, so that only Close may take the old one meanwhile, and then the new
+// one is discarded. It lets go of mu.
+func (p *Pool[T, C]) renew(s *slot[T, C]) error {
+	p.mu.Unlock()
+	unwanted, err := p.cfg.Make()
+	p.mu.Lock()
+	if err != nil {
+		return &weir.Error{Op: p.cfg.Name + ".Acquire", Device: p.cfg.Device.Name(), Kind: weir.KindCUDA,
+			Message: "one that answered an error could not be replaced", Err: err}
 	}
-	if s.probing {
-		s.recheck = true
-		return
+	s.broken = false
+	if !p.closed {
+		s.value, unwanted = unwanted, s.value
 	}
-	p.probe(s)
-	if s.state != pending || s.armed || s.probing || p.waiters.Len() == 0 || p.failed != nil {
+	p.mu.Unlock()
+	p.cfg.Discard(unwanted)
+	p.mu.Lock()
+	return nil
+}
+
+// arm asks for a notification of a pending slot's end, while somebody waits and
+// unless one is under way. It lets go of mu.
+func (p *Pool[T, C]) arm(s *slot[T, C]) {
+	if s.armed || p.waiters.Len() == 0 {
 		return
 	}
 	s.armed = true
@@ -306,9 +308,17 @@ func (p *Pool[T, C]) attend(s *slot[T, C]) {
 	p.mu.Lock()
 	if err != nil { // the timer goes on asking
 		s.armed = false
-		if p.device.Err() != nil {
+		if p.cfg.Device.Err() != nil {
 			p.fail(err)
 		}
+	}
+}
+
+// attend sees to it that a pending slot's end will be noticed, while somebody
+// waits. It lets go of mu while it asks or arms.
+func (p *Pool[T, C]) attend(s *slot[T, C]) {
+	if s.state == pending && !s.probing && p.waiters.Len() > 0 {
+		p.probe(s)
 	}
 }
 
@@ -325,26 +335,28 @@ func (s *slot[T, C]) Wake(error) {
 // watchLocked starts the timer that asks on its own while somebody waits.
 func (p *Pool[T, C]) watchLocked() {
 	if p.watch == nil {
-		p.watch = time.AfterFunc(watchInterval, p.look)
+		p.watch = time.AfterFunc(WatchInterval, p.look)
 	} else if p.waiters.Len() == 1 {
-		p.watch.Reset(watchInterval)
+		p.watch.Reset(WatchInterval)
 	}
 }
 
 func (p *Pool[T, C]) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.waiters.Len() == 0 {
+	if p.waiters.Len() == 0 {
 		return
 	}
-	if err := p.device.Err(); err != nil {
+	if err := p.cfg.Device.Err(); err != nil {
 		p.fail(err)
 		return
 	}
 	for _, s := range p.slots {
 		p.attend(s)
 	}
-	p.watch.Reset(watchInterval)
+	if p.waiters.Len() > 0 {
+		p.watch.Reset(WatchInterval)
+	}
 }
 
 // fail ends the pool: every waiter and every later caller gets err.
@@ -352,119 +364,14 @@ func (p *Pool[T, C]) fail(err error) {
 	if p.failed == nil {
 		p.failed = err
 	}
+	p.dismiss()
+}
+
+// dismiss answers every waiter why no slot can be had.
+func (p *Pool[T, C]) dismiss() {
 	for w := p.waiters.Pop(); w != nil; w = p.waiters.Pop() {
 		w.Deliver(nil, p.unusable())
 	}
-}
-
-// Value is what the handle leases; ErrStale after its release.
-func (h Handle[T, C]) Value() (T, error) {
-	if h.Valid() {
-		return h.slot.value, nil
-	}
-	var zero T
-	return zero, h.stale()
-}
-
-// Index is the number of the slot in its pool, -1 of a zero handle.
-func (h Handle[T, C]) Index() int {
-	if h.slot == nil {
-		return -1
-	}
-	return h.slot.index
-}
-
-// Valid says whether the handle still holds its slot.
-func (h Handle[T, C]) Valid() bool {
-	if h.slot == nil {
-		return false
-	}
-	word := h.slot.word.Load()
-	if h.id == 0 {
-		return word == h.gen<<1|1
-	}
-	if word>>1 != h.gen {
-		return false
-	}
-	h.slot.pool.mu.Lock()
-	defer h.slot.pool.mu.Unlock()
-	return h.holds()
-}
-
-// holds is Valid under the mutex.
-func (h Handle[T, C]) holds() bool {
-	word := h.slot.word.Load()
-	if word>>1 != h.gen || h.slot.state != leased {
-		return false
-	}
-	if h.id == 0 {
-		return word&1 == 1
-	}
-	return slices.Contains(h.slot.holders, h.id)
-}
-
-func (h Handle[T, C]) stale() error {
-	name := "lease"
-	if h.slot != nil {
-		name = fmt.Sprintf("%s %d", h.slot.pool.name, h.slot.index)
-	}
-	return &weir.Error{Op: name, Kind: weir.KindLogic, Message: "used after its release; expected a live lease", Err: weir.ErrStale}
-}
-
-// Retain answers a further handle of the same slot, to be released on its own.
-func (h Handle[T, C]) Retain() (Handle[T, C], error) {
-	if h.slot == nil {
-		return h, h.stale()
-	}
-	p := h.slot.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !h.holds() {
-		return Handle[T, C]{}, h.stale()
-	}
-	h.slot.nextID++
-	h.id = h.slot.nextID
-	h.slot.holders = append(h.slot.holders, h.id)
-	return h, nil
-}
-
-// Last says whether h is the only handle of its slot that is still held.
-func (h Handle[T, C]) Last() bool {
-	if h.slot == nil {
-		return false
-	}
-	p := h.slot.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return h.holds() && len(h.slot.holders)+int(h.slot.word.Load()&1) == 1
-}
-
-// Release gives the claim up; when it was the last one, the slot is pending
-// until tail is done. A thing released as broken is remade before anyone gets
-// it. A stale handle does nothing.
-func (h Handle[T, C]) Release(tail C, broken bool) {
-	if h.slot == nil {
-		return
-	}
-	s, p := h.slot, h.slot.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !h.holds() {
-		return
-	}
-	word := s.word.Load()
-	if h.id == 0 {
-		word &^= 1
-		s.word.Store(word)
-	} else {
-		s.holders = slices.DeleteFunc(s.holders, func(id uint32) bool { return id == h.id })
-	}
-	s.broken = s.broken || broken
-	if word&1 == 1 || len(s.holders) > 0 {
-		return
-	}
-	s.state, s.tail, s.stack = pending, tail, ""
-	p.attend(s)
 }
 
 // Held describes one leased slot of a pool.
@@ -512,9 +419,7 @@ func (p *Pool[T, C]) Close() []T {
 	if p.watch != nil {
 		p.watch.Stop()
 	}
-	for w := p.waiters.Pop(); w != nil; w = p.waiters.Pop() {
-		w.Deliver(nil, p.unusable())
-	}
+	p.dismiss()
 	things := make([]T, len(p.slots))
 	for i, s := range p.slots {
 		things[i] = s.value

@@ -44,7 +44,7 @@ var house = []string{
 	"internal/driver/host internal/driver/cuda",
 	"internal/hostblas",
 	"internal/driver",
-	"internal/hostmem internal/lint",
+	"internal/hostmem internal/lint internal/cudaenv csrc",
 	"dtype",
 	".",
 }

@@ -1,0 +1,41 @@
+package buffer
+
+// What tests see of the inside.
+
+const (
+	SmallLimit    = smallLimit
+	SmallestBlock = smallestBlock
+	InFlight      = inFlight
+	SlabBytes     = slabBytes
+	ClassCount    = classCount
+)
+
+var (
+	ClassOf    = classOf
+	ClassBytes = classBytes
+)
+
+// LedgerLength is the number of completions in a buffer's ledger.
+func LedgerLength(b *Buffer) int {
+	b.core.mu.Lock()
+	defer b.core.mu.Unlock()
+	n := len(b.core.readers)
+	if !b.core.writer.IsZero() {
+		n++
+	}
+	return n
+}
+
+// Address is where a live buffer lies.
+func Address(b *Buffer) Ptr {
+	b.core.mu.Lock()
+	defer b.core.mu.Unlock()
+	return b.core.block.ptr + Ptr(b.core.offset)
+}
+
+// BlockBytes is the size of the block that a live buffer lies in.
+func BlockBytes(b *Buffer) int64 {
+	b.core.mu.Lock()
+	defer b.core.mu.Unlock()
+	return b.core.block.bytes
+}

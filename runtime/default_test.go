@@ -1,0 +1,159 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/driver/host"
+	"github.com/weirgo/weir/runtime"
+)
+
+var noDriver = &weir.Error{Op: "cuda", Message: "libcuda.so.1 is not there; install the driver, 580 or newer", Err: weir.ErrNotSupported}
+
+// machine is two host devices and n GPUs.
+func machine(n int) []driver.Family {
+	return []driver.Family{newGPUs(n, noDriver), host.New(host.Options{Devices: 2, MemoryBytes: deviceBytes})}
+}
+
+func TestTheDefaultDeviceFollowsTheOptions(t *testing.T) {
+	type o = runtime.Options
+	for _, c := range []struct {
+		what     string
+		gpus     int
+		options  o
+		enrolled string
+		device   string
+	}{
+		{"every device; the first GPU", 2, o{}, "cuda:0 cuda:1 host:0 host:1", "cuda:0"},
+		{"no GPU is valid", 0, o{}, "host:0 host:1", "host:0"},
+		{"a list limits GPUs alone", 2, o{Devices: []string{"cuda:1"}}, "cuda:1 host:0 host:1", "cuda:1"},
+		{"the first named is the default", 2, o{Devices: []string{"cuda:1", "cuda:0"}}, "cuda:0 cuda:1 host:0 host:1", "cuda:1"},
+		{"a device named twice is one", 2, o{Devices: []string{"cuda:1", "cuda:1"}}, "cuda:1 host:0 host:1", "cuda:1"},
+		{"a family's name is its first device", 2, o{Devices: []string{"cuda"}}, "cuda:0 host:0 host:1", "cuda:0"},
+		{"naming a host device limits them too", 2, o{Devices: []string{"cuda:0", "host:1"}}, "cuda:0 host:1", "cuda:0"},
+		{"naming host devices alone enrols no GPU", 2, o{Devices: []string{"host:1"}}, "host:1", "host:1"},
+		{"a named default", 2, o{Default: "host:1"}, "cuda:0 cuda:1 host:0 host:1", "host:1"},
+		{"a named default beats the list's order", 2, o{Devices: []string{"cuda:1", "cuda:0"}, Default: "cuda:0"}, "cuda:0 cuda:1 host:0 host:1", "cuda:0"},
+		{"only: GPUs are not enrolled", 2, o{Host: runtime.HostOnly}, "host:0 host:1", "host:0"},
+		{"only, with one of them named", 2, o{Host: runtime.HostOnly, Devices: []string{"host:1"}}, "host:1", "host:1"},
+		{"never: a GPU is the default", 2, o{Host: runtime.HostNever}, "cuda:0 cuda:1 host:0 host:1", "cuda:0"},
+		{"never: also when a host device is named first", 1, o{Host: runtime.HostNever, Devices: []string{"host:0", "cuda:0"}}, "cuda:0 host:0", "cuda:0"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			start(t, machine(c.gpus), c.options)
+			if got := names(); got != c.enrolled {
+				t.Errorf("enrolled are %s; expected %s", got, c.enrolled)
+			}
+			d, err := runtime.Default()
+			if err != nil || d.Name() != c.device {
+				t.Errorf("the default is %v, %v; expected %s", d, err, c.device)
+			}
+			r, err := runtime.Here(context.Background())
+			if err != nil || r.Device() != d || r != resources(c.device) {
+				t.Errorf("constructors use %v, %v; expected the default", r.Device(), err)
+			}
+		})
+	}
+}
+
+func TestNeverSaysWhyThereIsNoGPU(t *testing.T) {
+	const never = "runtime.Default: no GPU is enrolled, and Options.Host says never to fall back to the host device"
+	for _, c := range []struct {
+		what     string
+		families []driver.Family
+		devices  []string
+		want     string
+	}{
+		{"no driver", machine(0), nil, never + ": no such device: cuda: libcuda.so.1 is not there; install the driver, 580 or newer"},
+		{"no CUDA in the build", machine(0)[1:], nil, never + ": no such device: cuda: this build has no CUDA; build with -tags cuda"},
+		{"a list without them", machine(1), []string{"host:1"}, never},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			start(t, c.families, runtime.Options{Host: runtime.HostNever, Devices: c.devices})
+			d, err := runtime.Default()
+			refuses(t, err, weir.ErrNoDevice, c.want)
+			if !d.IsZero() {
+				t.Errorf("it answers %v too", d)
+			}
+			if _, err := runtime.Here(context.Background()); err == nil || err.Error() != c.want {
+				t.Errorf("constructors answer %v; expected the same", err)
+			}
+			// The host device is still there for those who ask for it.
+			ctx := runtime.On(context.Background(), get("host:1"))
+			if r, err := runtime.Here(ctx); err != nil || r.Device().Name() != "host:1" {
+				t.Errorf("On(host:1) answers %v, %v", r, err)
+			}
+		})
+	}
+}
+
+func TestStartRefusesDevicesThatAreNotThere(t *testing.T) {
+	type o = runtime.Options
+	for _, c := range []struct {
+		gpus     int
+		options  o
+		sentinel error
+		want     string
+	}{
+		{2, o{Devices: []string{"cuda:7"}}, weir.ErrNoDevice,
+			`runtime.Get: device "cuda:7"; there are cuda:0, cuda:1, host:0, host:1`},
+		{0, o{Devices: []string{"cuda:0"}}, weir.ErrNoDevice,
+			`runtime.Get: device "cuda:0"; there are host:0, host:1; no GPU: cuda: libcuda.so.1 is not there; install the driver, 580 or newer`},
+		{0, o{Devices: []string{"host:2"}}, weir.ErrNoDevice, `runtime.Get: device "host:2"; there are host:0, host:1`},
+		{2, o{Devices: []string{""}}, weir.ErrNoDevice, `runtime.Get: device ""; there are cuda:0, cuda:1, host:0, host:1`},
+		{2, o{Devices: []string{"cuda:x"}}, weir.ErrArgument,
+			`runtime.Get: device "cuda:x"; expected a family and a number, as in host:0`},
+		{2, o{Devices: []string{"cuda:-1"}}, weir.ErrArgument,
+			`runtime.Get: device "cuda:-1"; expected a family and a number, as in host:0`},
+		{2, o{Default: "cuda:2"}, weir.ErrNoDevice, `runtime.Get: device "cuda:2"; there are cuda:0, cuda:1, host:0, host:1`},
+		{2, o{Devices: []string{"cuda:1"}, Default: "cuda:0"}, weir.ErrArgument,
+			`runtime.Start: default device "cuda:0" is not enrolled; expected one of cuda:1, host:0, host:1`},
+		{2, o{Host: runtime.HostOnly, Default: "cuda:0"}, weir.ErrArgument,
+			`runtime.Start: default device "cuda:0" is not enrolled; expected one of host:0, host:1`},
+		{2, o{Host: runtime.HostNever, Default: "host:0"}, weir.ErrArgument,
+			`runtime.Start: default device "host:0", and Options.Host says that no host device is; expected a GPU`},
+	} {
+		_, err := runtime.StartFamilies(machine(c.gpus), c.options)
+		refuses(t, err, c.sentinel, c.want)
+	}
+}
+
+// broken is a family whose devices cannot be opened.
+type broken struct{ *gpus }
+
+func (broken) Open(int) (driver.Device, error) { return nil, noDriver }
+
+func TestOnlyStartsBesideAGPUThatCannotBeOpened(t *testing.T) {
+	fams := []driver.Family{broken{newGPUs(1, nil)}, host.New(host.Options{})}
+	if _, err := runtime.StartFamilies(fams, runtime.Options{}); !errors.Is(err, noDriver) {
+		t.Errorf("a start with every device answers %v; expected the GPU's failure", err)
+	}
+	start(t, fams, runtime.Options{Host: runtime.HostOnly})
+	if got := names(); got != "host:0" {
+		t.Errorf("enrolled are %s; expected host:0", got)
+	}
+}
+
+func TestOnNamesTheDeviceOfConstructors(t *testing.T) {
+	start(t, machine(2), runtime.Options{Devices: []string{"cuda:0"}})
+	ctx := context.Background()
+	for _, name := range []string{"host:1", "cuda:0"} {
+		on := runtime.On(ctx, get(name))
+		if d, err := runtime.At(on); err != nil || d != get(name) {
+			t.Errorf("At answers %v, %v; expected %s", d, err, name)
+		}
+		if d := must(runtime.At(runtime.On(on, get("host:0")))); d.Name() != "host:0" {
+			t.Errorf("an inner On names %v; expected host:0", d)
+		}
+	}
+	if d := must(runtime.At(ctx)); d.Name() != "cuda:0" {
+		t.Errorf("without On it is %v; expected the default", d)
+	}
+	_, err := runtime.Here(runtime.On(ctx, get("cuda:1")))
+	refuses(t, err, weir.ErrNoDevice, "runtime.For: cuda:1 is not enrolled; enrolled are cuda:0, host:0, host:1")
+	_, err = runtime.Here(runtime.On(ctx, runtime.Device{}))
+	refuses(t, err, weir.ErrNoDevice, "runtime.For: no device is not enrolled; enrolled are cuda:0, host:0, host:1")
+}
