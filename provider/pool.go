@@ -71,6 +71,15 @@ func (p *Pool[T]) Size() int { return p.slots.Size() }
 // known without asking the device, and how many callers wait.
 func (p *Pool[T]) Counts() (idle, leased, pending, waiting int) { return p.slots.Counts() }
 
+// WorkspaceBytes is what the handles' workspaces hold now, together.
+func (p *Pool[T]) WorkspaceBytes() int64 {
+	var n int64
+	for _, h := range p.slots.Things() {
+		n += h.WorkspaceBytes()
+	}
+	return n
+}
+
 // TryAcquire leases a handle if one is free and nobody waits.
 func (p *Pool[T]) TryAcquire() (l Lease[T], ok bool, err error) {
 	h, ok, err := p.slots.TryAcquire()

@@ -374,6 +374,21 @@ func (p *Pool[T, C]) dismiss() {
 	}
 }
 
+// Things lists what the pool holds now.
+func (p *Pool[T, C]) Things() []T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.things()
+}
+
+func (p *Pool[T, C]) things() []T {
+	things := make([]T, len(p.slots))
+	for i, s := range p.slots {
+		things[i] = s.value
+	}
+	return things
+}
+
 // Held describes one leased slot of a pool.
 type Held struct {
 	Index int
@@ -420,11 +435,7 @@ func (p *Pool[T, C]) Close() []T {
 		p.watch.Stop()
 	}
 	p.dismiss()
-	things := make([]T, len(p.slots))
-	for i, s := range p.slots {
-		things[i] = s.value
-	}
-	return things
+	return p.things()
 }
 
 // stack is the caller's stack without this package's frames.
