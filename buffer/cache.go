@@ -103,23 +103,19 @@ func (m *Memory) take(bytes int64) (*block, error) {
 		return blk, err
 	}
 	size := classBytes(class)
-	for _, count := range [...]int64{max(slabBytes/size, 4), 1} {
-		whole, err := m.allocate(size * count)
-		if err == nil {
-			return m.cut(whole, class, count), nil
+	count := max(slabBytes/size, 4)
+	whole, err := m.allocate(size * count)
+	if errors.Is(err, weir.ErrOutOfMemory) {
+		if blk, err := m.reuse(class, true); blk != nil || err != nil {
+			return blk, err
 		}
-		if !errors.Is(err, weir.ErrOutOfMemory) {
-			return nil, err
-		}
+		count = 1
+		whole, err = m.takeLarge(size, bytes)
 	}
-	if blk, err := m.reuse(class, true); blk != nil || err != nil {
-		return blk, err
-	}
-	whole, err := m.takeLarge(size, bytes)
 	if err != nil {
 		return nil, err
 	}
-	return m.cut(whole, class, 1), nil
+	return m.cut(whole, class, count), nil
 }
 
 // reuse takes a free block of the class, as the policy above says, or nil; with

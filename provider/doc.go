@@ -14,7 +14,8 @@
 // It knows no operation; packages blas and solver do.
 //
 // Ownership: whoever acquires releases; a second release does nothing. A handle
-// that answered an error is remade before anybody else gets it. Concurrency:
+// that answered an error is remade before anybody else gets it; while that
+// fails, the handle stays away and who waits for it is told. Concurrency:
 // pools are safe for concurrent use, one lease belongs to one goroutine at a
 // time. Cancellation: Acquire leaves the queue when its context ends. Errors:
 // ErrClosed, ErrStale, and the driver's.

@@ -17,8 +17,9 @@
 //
 // Ownership: whoever acquired or retained a Stream releases it; a second
 // release of the same handle does nothing. Concurrency: everything here is
-// safe for concurrent use; work that two goroutines submit through handles of
-// one slot is ordered as their calls happened. Cancellation: Acquire and
+// safe for concurrent use; goroutines that share a stream each retain a handle,
+// and their work is ordered as their calls happened. Cancellation: Acquire and
 // Completion.Wait end with their context; submitted work goes on. Errors:
-// ErrStale after a release, ErrClosed after Close, and the device's own.
+// ErrStale after a release, ErrClosed after Close, the device's own, and that
+// of a lost device whose work was waited for.
 package stream

@@ -24,6 +24,10 @@
 // the stream, against 0.16 us for asking an event); a list of idle slots kept
 // in a second place (slots are few; their state is scanned).
 //
+// A thing that its holder called broken is remade before anyone gets it. While
+// that fails, its slot stays pending, and after a few tries whose turn it is
+// gets the reason.
+//
 // Ownership: a handle is released once; more is harmless. Cancellation: a
 // cancelled Acquire leaves the queue, and a slot that was on its way to it goes
 // to the next. Errors: ErrClosed, ErrStale, and the device's terminal error.

@@ -113,7 +113,7 @@ func newDevice() mortal {
 	return d.(mortal)
 }
 
-// newPool makes a pool of the numbers from 0 on living device.
+// newPool makes a pool of the numbers from 0 on, on a living device.
 func newPool(size int) *pool { return newPoolOn(newDevice(), size) }
 
 func newPoolOn(d driver.Device, size int) *pool {

@@ -44,7 +44,9 @@ var house = []string{
 	"internal/driver/host internal/driver/cuda",
 	"internal/hostblas",
 	"internal/driver",
-	"internal/hostmem internal/lint internal/cudaenv csrc",
+	"internal/cudaenv csrc/buildkit",
+	"csrc/kit",
+	"internal/hostmem internal/lint csrc",
 	"dtype",
 	".",
 }
