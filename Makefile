@@ -9,7 +9,7 @@ COUNT ?= 20
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: run build test race lint cover fuzz stress bench
+.PHONY: run build test race lint cover fuzz stress bench csrc cuda-sdk cuda
 
 run: build
 	build/weir einsum 'asb,btc,cud->astud' examples/data/left.npy examples/data/middle.npy examples/data/right.npy -o build/theta.npy
@@ -47,3 +47,18 @@ stress:
 
 bench: build
 	build/weir bench
+
+# Headers and archives of Weir's own that a build with the cuda tag needs. It
+# prints their folder; build/weir env makes the same one.
+csrc:
+	$(GO) run ./csrc/buildkit -o build/csrc -arch "$$($(GO) env GOARCH)" -cc "$$($(GO) env CC)"
+
+# NVIDIA's headers, nvcc and libraries, in a cache outside the checkout.
+cuda-sdk:
+	csrc/sdk/install.sh
+
+# The command with the CUDA devices. weir env says what is missing.
+cuda: build
+	@build/weir env >build/cuda.env
+	@grep -q '^export CGO_CFLAGS=' build/cuda.env || { grep -A 99 '^# no builds with -tags cuda' build/cuda.env; exit 1; }
+	. ./build/cuda.env && $(GO) build -tags cuda -o build/weir-cuda ./cmd/weir

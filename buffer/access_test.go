@@ -191,6 +191,19 @@ func TestWaitsForFinishedWorkAndForTheSameStreamAreNoDriverCall(t *testing.T) {
 	}
 }
 
+func TestFinishedReadersLeaveTheLedger(t *testing.T) {
+	w := newWorld(t, options{})
+	b := w.new(64)
+	defer w.free(b)
+	for i, s := range w.streams(6) {
+		w.read(s, b, nil)
+		if n := buffer.LedgerLength(b); n > 2 { // this one, and what the memory came with
+			t.Errorf("after %d readers, of which the others are done, the ledger has %d completions", i+1, n)
+		}
+		w.wait(s)
+	}
+}
+
 // Conflicts are of program order: what has ended never conflicts, however
 // unfinished it is on the device.
 func TestAConflictIsRefusedAtOnceAndNothingElseIs(t *testing.T) {

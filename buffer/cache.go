@@ -15,18 +15,20 @@ import (
 // driver call. A free block waits in its class, oldest first, with the
 // completions of its last users.
 //
-// Which free block is taken: one that nobody has had yet; the oldest, if its
-// users are done; else one of a new slab, so that the new owner depends on
-// nobody. When inFlight blocks of the class already wait for their users, or
-// there is no memory for a slab, the oldest is taken all the same, and its next
-// access makes its stream wait (which costs nothing on the stream of the last
-// use).
+// Which free block is taken: one that nobody has had yet; else of the oldest
+// few the first whose users are done (the others go to the end, so that one that
+// is long in use does not hide those behind it); else one of a new slab, so that
+// the new owner depends on nobody. When inFlight blocks of the class already
+// wait for their users, or there is no memory for a slab, the next one is taken
+// all the same, and its first access makes its stream wait (which costs nothing
+// on the stream of the last use).
 const (
 	smallestBlock = 256
 	smallLimit    = 1 << 20
 	classCount    = 48
 	slabBytes     = 2 << 20
 	inFlight      = 64
+	fewOldest     = 4 // asking costs 0.16 us each
 )
 
 // classOf is the class of a size up to smallLimit.
@@ -83,16 +85,6 @@ func (l *freeList) pop() *block {
 	return b
 }
 
-// pushFront undoes the latest pop.
-func (l *freeList) pushFront(b *block) {
-	if l.head == 0 {
-		l.blocks = slices.Insert(l.blocks, 0, b)
-		return
-	}
-	l.head--
-	l.blocks[l.head] = b
-}
-
 // take answers a block of at least bytes that nobody else has.
 func (m *Memory) take(bytes int64) (*block, error) {
 	if bytes >= smallLimit {
@@ -127,23 +119,32 @@ func (m *Memory) reuse(class int, anyway bool) (*block, error) {
 	if m.closed {
 		return nil, m.closedError("buffer.New")
 	}
-	if l.len() == 0 {
-		return nil, nil
+	next := func() *block {
+		blk := l.pop()
+		m.stats.Cached -= blk.bytes
+		return blk
 	}
-	blk := l.pop()
-	m.stats.Cached -= blk.bytes
-	if blk.fresh || anyway || l.len() >= inFlight {
-		return blk, nil
-	}
-	m.mu.Unlock()
-	done := finished(blk.residue)
-	m.mu.Lock()
-	if !done {
-		l.pushFront(blk)
+	for range fewOldest {
+		if l.len() == 0 {
+			return nil, nil
+		}
+		blk := next()
+		if blk.fresh || anyway {
+			return blk, nil
+		}
+		m.mu.Unlock()
+		done := finished(blk.residue)
+		m.mu.Lock()
+		if done {
+			return blk, nil
+		}
+		l.push(blk)
 		m.stats.Cached += blk.bytes
-		return nil, nil
 	}
-	return blk, nil
+	if l.len() > inFlight {
+		return next(), nil
+	}
+	return nil, nil
 }
 
 // finished says whether all is done, asking the device where that is not known.

@@ -3,6 +3,7 @@ package buffer_test
 import (
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"sync"
 	"testing"
 
@@ -126,6 +127,27 @@ func TestTheCollectorFreesWhatIsUnreachable(t *testing.T) {
 		t.Errorf("memory in use was given back: %d bytes are held", held)
 	}
 	release()
+}
+
+func TestLiveWaitsForWhatTheCollectorFoundToBeFreed(t *testing.T) {
+	w := newWorld(t, options{})
+	s := w.lease(w.r)
+	w.write(s, must(w.m.NewPinned(64)), nil)
+	gate := make(chan struct{})
+	w.plan.Delay(fault.DeviceFreeHost, func() { <-gate })
+	runtime.Collect()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if live := w.m.Live(); len(live) != 0 || !happened(gate) {
+			t.Errorf("it answers %v before the reclaimer was done", live)
+		}
+	}()
+	for range 100 {
+		goruntime.Gosched()
+	}
+	close(gate)
+	arrives(t, done)
 }
 
 func TestCloseWaitsForFreesInFlight(t *testing.T) {

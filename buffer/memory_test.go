@@ -111,7 +111,31 @@ func TestAFreshBlockDependsOnNobodyAndAFreedOneOnItsUsers(t *testing.T) {
 	arrives(t, w.write(s[1], b, nil))
 }
 
-// fill takes all blocks of one slab under a limit that allows no second one.
+func TestABlockInFlightIsPassedOverWhileThereIsMemoryForASlab(t *testing.T) {
+	w := newWorld(t, options{})
+	s := w.streams(2)
+	all := fill(w)
+	w.stall(s[0])
+	w.write(s[0], all[0], nil)
+	w.free(all[0])
+	all[0] = w.new(900_000)
+	defer func() { w.free(all...) }()
+	arrives(t, w.write(s[1], all[0], nil)) // it depends on nobody
+	w.free(all[1])
+	at := buffer.Address(all[2])
+	w.free(all[2]) // finished ones are free at once
+	var again []*buffer.Buffer
+	for range 5 { // three of the new slab, then what was freed
+		again = append(again, w.new(900_000))
+	}
+	if n := w.m.Stats().Held; n > 8<<20 || !slices.ContainsFunc(again, func(b *buffer.Buffer) bool { return buffer.Address(b) == at }) {
+		t.Errorf("%d bytes are held, and a finished block was not reused", n)
+	}
+	all[1], all[2] = again[0], again[1]
+	all = append(all, again[2:]...)
+}
+
+// fill takes all blocks of one slab.
 func fill(w *world) []*buffer.Buffer {
 	const bytes = 900_000 // four to a slab
 	var all []*buffer.Buffer
@@ -155,7 +179,7 @@ func TestABlockInUseIsReusedAtOnceOnTheStreamOfItsLastUse(t *testing.T) {
 	arrives(t, check)
 }
 
-func TestOnceManyBlocksAreInFlightTheOldestIsTaken(t *testing.T) {
+func TestOnceManyBlocksAreInFlightOneOfThemIsTaken(t *testing.T) {
 	w := newWorld(t, options{})
 	s := w.lease(w.r)
 	const bytes = 512 << 10 // four to a slab
@@ -164,16 +188,24 @@ func TestOnceManyBlocksAreInFlightTheOldestIsTaken(t *testing.T) {
 		all = append(all, w.new(bytes))
 	}
 	w.stall(s)
-	oldest := buffer.Address(all[0])
-	for _, b := range all {
-		w.write(s, b, nil)
-		w.free(b)
+	free := func(all []*buffer.Buffer) {
+		for _, b := range all {
+			w.write(s, b, nil)
+			w.free(b)
+		}
 	}
-	var b *buffer.Buffer
-	if n := w.count(fault.PoolAlloc, func() { b = w.new(bytes) }); n != 0 || buffer.Address(b) != oldest {
-		t.Errorf("%d allocations, a block at %#x; expected none and the oldest, at %#x", n, buffer.Address(b), oldest)
+	free(all[:buffer.InFlight])
+	var b [2]*buffer.Buffer
+	if n := w.count(fault.PoolAlloc, func() { b[0] = w.new(bytes) }); n != 1 {
+		t.Errorf("with %d in flight there were %d allocations; expected a new slab", buffer.InFlight, n)
 	}
-	w.free(b)
+	rest := []*buffer.Buffer{w.new(bytes), w.new(bytes), w.new(bytes)} // of that slab
+	free(all[buffer.InFlight:])
+	if n := w.count(fault.PoolAlloc, func() { b[1] = w.new(bytes) }); n != 0 {
+		t.Errorf("with more in flight there were %d allocations; expected none", n)
+	}
+	w.free(b[0], b[1])
+	w.free(rest...)
 }
 
 // The reclamation stream may be kept back by an unfinished free. Small blocks

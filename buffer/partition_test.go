@@ -154,6 +154,7 @@ func TestPartsAreCountedAsWhatTheyAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live := []*buffer.Buffer{w.new(rapid.Int64Range(1, 2<<20).Draw(t, "bytes"))}
 		used := live[0].Bytes()
+		defer func() { w.free(live...) }()
 		t.Repeat(map[string]func(*rapid.T){
 			"cut": func(t *rapid.T) {
 				if len(live) == 0 {
@@ -187,7 +188,6 @@ func TestPartsAreCountedAsWhatTheyAre(t *testing.T) {
 				}
 			},
 		})
-		w.free(live...)
 	})
 }
 

@@ -265,6 +265,9 @@ func TestWhatIsStillHeldIsReportedWithKindSizeAndDevice(t *testing.T) {
 	if strings.Contains(weir.Report(err), "stack:") {
 		t.Error("stacks are reported, and nobody asked for them")
 	}
+	if err := rt.Close(); err != nil {
+		t.Errorf("a second Close reports again: %v", err)
+	}
 	giveBack() // too late, and harmless
 }
 

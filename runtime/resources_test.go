@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -239,6 +240,9 @@ func TestAServiceMadeWhileClosingIsNotForgotten(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err = runtime.Use(r, runtime.StageProvider, func(*runtime.Resources) (oneProvider, error) {
+				for range 100 { // Close may come in between
+					goruntime.Gosched()
+				}
 				return oneProvider{service{"one", l}}, l.add("make")
 			})
 		})

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirgo/weir/internal/cudaenv"
 )
 
 // variables are the environment variables that Weir reads.
@@ -23,11 +25,32 @@ func newEnvCommand() *cobra.Command {
 as lines that a POSIX shell evaluates:
 
   $ weir env >weir.sh
-  $ . ./weir.sh`,
+  $ . ./weir.sh
+
+Where headers of CUDA and a C compiler are, it also prints what the go command
+needs to build with the CUDA devices, for Weir or for a module that imports it;
+else a comment says what is missing:
+
+  $ eval "$(weir env)"
+  $ go build -tags cuda .`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			out := cmd.OutOrStdout()
 			for _, v := range variables {
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "# %s\nexport %s=%s\n", v.meaning, v.name, quote(os.Getenv(v.name))); err != nil {
+				if _, err := fmt.Fprintf(out, "# %s\nexport %s=%s\n", v.meaning, v.name, quote(os.Getenv(v.name))); err != nil {
+					return err
+				}
+			}
+			settings, err := cudaenv.Find(cmd.Context(), "", os.Environ())
+			if cmd.Context().Err() != nil {
+				return cmd.Context().Err()
+			}
+			if err != nil {
+				_, err = fmt.Fprintf(out, "# no builds with -tags cuda: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n# "))
+				return err
+			}
+			for _, v := range settings.Variables {
+				if _, err := fmt.Fprintf(out, "# %s\nexport %s=%s\n", v.Meaning, v.Name, quote(v.Value)); err != nil {
 					return err
 				}
 			}
