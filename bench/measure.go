@@ -20,7 +20,7 @@ func effortOf(quick bool) effort {
 	if quick {
 		return effort{least: 3, most: 11, round: time.Millisecond / 2, budget: 20 * time.Millisecond}
 	}
-	return effort{least: 15, most: 401, round: time.Millisecond, budget: 3 * time.Second}
+	return effort{least: 15, most: 401, round: time.Millisecond, budget: 2 * time.Second}
 }
 
 // time runs value and floor in turns, and calls tick after each pair with what

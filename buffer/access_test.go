@@ -232,7 +232,7 @@ func TestAConflictIsRefusedAtOnceAndNothingElseIs(t *testing.T) {
 
 	reading := buffer.Begin(s[1])
 	reading.Read(b)
-	refused("1 open reads")
+	refused("an open read")
 	again := buffer.Begin(s[1])
 	again.Read(b)
 	w.ok(again.Err())
@@ -289,8 +289,8 @@ func TestAccessesOfAStaleStreamAFreedBufferOrAnotherDeviceAreRefused(t *testing.
 		"buffer.Read: the access's stream was released; expected a live one",
 		"buffer.Write: the access's stream was released; expected a live one")
 	expect(s, gone, weir.ErrClosed,
-		"buffer.Read on host:0: the buffer was freed; expected a live one",
-		"buffer.Write on host:0: the buffer was freed; expected a live one")
+		"buffer.Read on host:0: the buffer was freed or partitioned; expected a live one",
+		"buffer.Write on host:0: the buffer was freed or partitioned; expected a live one")
 	expect(s, far, weir.ErrArgument,
 		"buffer.Read on host:0: the buffer is on host:1 and the stream on host:0; copy the data to one device first",
 		"buffer.Write on host:0: the buffer is on host:1 and the stream on host:0; copy the data to one device first")

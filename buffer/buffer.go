@@ -57,8 +57,13 @@ func (b *Buffer) Bytes() int64 {
 	return b.core.bytes
 }
 
-// Memory is the device memory that the buffer lies in.
-func (b *Buffer) Memory() *Memory { return b.core.memory }
+// Memory is the device memory that the buffer lies in; nil of a zero Buffer.
+func (b *Buffer) Memory() *Memory {
+	if b.core == nil {
+		return nil
+	}
+	return b.core.memory
+}
 
 // Live says whether the buffer has not been freed.
 func (b *Buffer) Live() bool {
@@ -69,13 +74,16 @@ func (b *Buffer) Live() bool {
 
 func (c *core) gone(op string) error {
 	return &weir.Error{Op: op, Device: c.memory.device().Name(), Kind: weir.KindLogic,
-		Message: "the buffer was freed; expected a live one", Err: weir.ErrClosed}
+		Message: "the buffer was freed or partitioned; expected a live one", Err: weir.ErrClosed}
 }
 
 func (c *core) conflict(op string) error {
 	holder := fmt.Sprintf("%d open reads", c.reading)
-	if c.writing {
+	switch {
+	case c.writing:
 		holder = "an open write"
+	case c.reading == 1:
+		holder = "an open read"
 	}
 	return &weir.Error{Op: op, Device: c.memory.device().Name(), Kind: weir.KindLogic,
 		Message: fmt.Sprintf("the buffer of %d bytes has %s; end that access first", c.bytes, holder), Err: weir.ErrBusy}
@@ -264,3 +272,8 @@ func (c *core) leave(write bool, done stream.Completion) {
 		c.readers = c.readers[:0]
 	}
 }
+
+// Elements are n elements of T at an address of a host device, for host kernels:
+// valid inside stream.Call, on the stream and during the access that the address
+// came from. Elsewhere the address is no memory of the processor's.
+func Elements[T any](p Ptr, n int) []T { return hostmem.Slice[T](uintptr(p), int64(n)) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/weirgo/weir/buffer"
-	"github.com/weirgo/weir/internal/hostmem"
 	"github.com/weirgo/weir/runtime"
 )
 
@@ -58,7 +57,7 @@ func Example() {
 	from, to := acc.Read(x), acc.Write(y)
 	if acc.Err() == nil {
 		err = s.Call(func() {
-			in, out := hostmem.Bytes(uintptr(from), 4), hostmem.Bytes(uintptr(to), 4)
+			in, out := buffer.Elements[byte](from, 4), buffer.Elements[byte](to, 4)
 			for i := range out {
 				out[i] = in[i] * in[i]
 			}

@@ -39,3 +39,10 @@ func BlockBytes(b *Buffer) int64 {
 	defer b.core.mu.Unlock()
 	return b.core.block.bytes
 }
+
+// Collections is how many collections the use of memory has started and ended.
+func (m *Memory) Collections() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.collected
+}

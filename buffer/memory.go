@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/callers"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/runtime"
 	"github.com/weirgo/weir/stream"
@@ -31,6 +31,9 @@ type Memory struct {
 	spareCores []*core
 	unwanted   []unwanted // found unreachable by the collector
 	reclaiming bool
+	collecting bool      // see pressure.go
+	survived   int64     // bytes in use after the latest collection for pressure
+	collected  int       // how many there were
 	idle       sync.Cond // reclaiming became false
 	stats      Stats
 	errs       []error // of frees that nobody waited for; Close answers them
@@ -96,8 +99,9 @@ func (m *Memory) device() driver.Device { return m.drv }
 func (m *Memory) Resources() *runtime.Resources { return m.resources }
 
 // New makes a buffer of bytes > 0 with undefined contents. It waits for nothing
-// but, when memory is exhausted, for garbage to be collected and for frees in
-// flight.
+// but for garbage to be collected, when use has doubled or memory is exhausted,
+// and for frees in flight, when it is exhausted. So it is not called from a
+// finalizer.
 func (m *Memory) New(bytes int64) (*Buffer, error) {
 	b := &Buffer{}
 	if err := m.Init(b, bytes); err != nil {
@@ -143,7 +147,11 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) {
 	m.stats.Buffers++
 	m.stats.Used += blk.onDevice(bytes)
 	m.stats.HighUsed = max(m.stats.HighUsed, m.stats.Used)
+	pressed := m.pressed()
 	m.mu.Unlock()
+	if pressed {
+		m.collect()
+	}
 	c.mu.Lock()
 	c.gen++
 	c.block, c.offset, c.bytes = blk, 0, bytes
@@ -179,7 +187,7 @@ func (m *Memory) stack() string {
 	if !m.resources.Options().Debug {
 		return ""
 	}
-	return string(debug.Stack())
+	return callers.Stack()
 }
 
 // share adds owners to a block of which a buffer is partitioned, in place of

@@ -76,9 +76,9 @@ func TestAPartitionConsumesItsParent(t *testing.T) {
 	}
 	acc := buffer.Begin(s)
 	acc.Read(b)
-	refuses(t, acc.End(), weir.ErrClosed, "buffer.Read on host:0: the buffer was freed; expected a live one")
+	refuses(t, acc.End(), weir.ErrClosed, "buffer.Read on host:0: the buffer was freed or partitioned; expected a live one")
 	_, err := b.Partition(buffer.Range{Bytes: 1})
-	refuses(t, err, weir.ErrClosed, "buffer.Partition on host:0: the buffer was freed; expected a live one")
+	refuses(t, err, weir.ErrClosed, "buffer.Partition on host:0: the buffer was freed or partitioned; expected a live one")
 	w.free(b)
 	if !parts[0].Live() || !parts[1].Live() {
 		t.Error("freeing the consumed parent freed a part")

@@ -25,6 +25,7 @@ type options struct {
 	runtime.ResourceOptions
 	inline      bool // small work runs where it is submitted
 	plain       bool // no stream-ordered pools
+	bare        bool // calls do not go through the plan, which is one lock for all
 	memoryBytes int64
 	mayFail     bool // Close's error is looked at by the test
 }
@@ -50,7 +51,10 @@ func newWorld(tb testing.TB, o options) *world {
 	if o.plain {
 		family = plainFamily{family}
 	}
-	rt, err := runtime.StartFamilies([]driver.Family{fault.New(family, w.plan)}, runtime.Options{ResourceOptions: o.ResourceOptions})
+	if !o.bare {
+		family = fault.New(family, w.plan)
+	}
+	rt, err := runtime.StartFamilies([]driver.Family{family}, runtime.Options{ResourceOptions: o.ResourceOptions})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -32,12 +32,12 @@ func TestOnLeakAbortPrintsWhatIsHeldAndExitsWithStatus1(t *testing.T) {
 		t.Errorf("it went on after Close: %s", &out)
 	}
 	const want = `weir: the runtime was closed while 2 things are still held:
-runtime.Close: buffer of 300 bytes on host:0 is still held
+runtime.Close: buffer of 300 bytes on host:0 is still held; WEIR_DEBUG=leaks tells where it was made
   kind: logic
   device: host:0
   because:
     leaked
-runtime.Close: stream host:0/0 on host:0 is still held
+runtime.Close: stream host:0/0 on host:0 is still held; WEIR_DEBUG=leaks tells where it was made
   kind: logic
   device: host:0
   because:

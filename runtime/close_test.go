@@ -254,10 +254,10 @@ func TestWhatIsStillHeldIsReportedWithKindSizeAndDevice(t *testing.T) {
 	got := strings.Split(err.Error(), "\n")
 	slices.Sort(got)
 	want := []string{
-		"runtime.Close on host:1: blas handle 0 on host:1 is still held",
-		"runtime.Close on host:1: buffer of 512 bytes on host:1 is still held",
-		"runtime.Close on host:1: stream host:1/0 on host:1 is still held",
-		"runtime.Close on host:1: stream host:1/1 on host:1 is still held", // the one beside the handle
+		"runtime.Close on host:1: blas handle 0 on host:1 is still held; WEIR_DEBUG=leaks tells where it was made",
+		"runtime.Close on host:1: buffer of 512 bytes on host:1 is still held; WEIR_DEBUG=leaks tells where it was made",
+		"runtime.Close on host:1: stream host:1/0 on host:1 is still held; WEIR_DEBUG=leaks tells where it was made",
+		"runtime.Close on host:1: stream host:1/1 on host:1 is still held; WEIR_DEBUG=leaks tells where it was made", // the one beside the handle
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

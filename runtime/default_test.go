@@ -155,5 +155,5 @@ func TestOnNamesTheDeviceOfConstructors(t *testing.T) {
 	_, err := runtime.Here(runtime.On(ctx, get("cuda:1")))
 	refuses(t, err, weir.ErrNoDevice, "runtime.For: cuda:1 is not enrolled; enrolled are cuda:0, host:0, host:1")
 	_, err = runtime.Here(runtime.On(ctx, runtime.Device{}))
-	refuses(t, err, weir.ErrNoDevice, "runtime.For: no device is not enrolled; enrolled are cuda:0, host:0, host:1")
+	refuses(t, err, weir.ErrArgument, "runtime.For: the zero Device; expected one from Get, Enumerate or At")
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
@@ -97,16 +99,35 @@ func (d Device) Do(fn func() error) error {
 // Driver is for packages of this module.
 func (d Device) Driver() driver.Device { return d.drv }
 
-// processFamilies are what a process sees without starting anything: GPUs
-// first. The capability snapshots live as long as they do.
-var processFamilies = append(gpuFamilies(), host.New(host.Options{}))
+// process is what a process sees without starting anything: GPUs first, then the
+// host family. The capability snapshots live as long as they do.
+var process struct {
+	mu       sync.Mutex // guards families; a family is made under it, which creates nothing
+	families []driver.Family
+}
+
+// processFamilies answers the process's families. A host family whose device was
+// lost is replaced: unlike a GPU's context it can be made anew.
+func processFamilies() []driver.Family {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.families == nil {
+		process.families = append(gpuFamilies(), host.New(host.Options{}))
+	}
+	last := len(process.families) - 1
+	if d, err := process.families[last].Open(0); err != nil || d.Err() != nil {
+		process.families = slices.Clone(process.families)
+		process.families[last] = host.New(host.Options{})
+	}
+	return process.families
+}
 
 // families answers the installed runtime's families, else the process's.
 func families() []driver.Family {
 	if rt := installed.Load(); rt != nil {
 		return rt.families
 	}
-	return processFamilies
+	return processFamilies()
 }
 
 // Get finds a device by name: "cuda:1", "host:0", or a family's name alone for

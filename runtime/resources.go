@@ -93,6 +93,9 @@ func NewResources(d Device, o ResourceOptions) (*Resources, error) {
 	if o.MemoryLimit < 0 {
 		return nil, weir.Argf("runtime.NewResources", "memory limit %d; expected 0 or more bytes", o.MemoryLimit)
 	}
+	if o.ReleaseThreshold < -1 {
+		return nil, weir.Argf("runtime.NewResources", "release threshold %d; expected bytes, 0 for the default or -1 for none", o.ReleaseThreshold)
+	}
 	if o.Streams == 0 {
 		o.Streams = stream.DefaultCount
 	}
@@ -129,7 +132,8 @@ func (r *Resources) Streams() *stream.Pool { return r.streams }
 func (r *Resources) Reclaim() stream.Stream { return r.reclaim }
 
 // Use answers the resources' one service of type S, made by make on first use.
-// When make fails, the next use tries again. After Close it is ErrClosed.
+// When make fails, the next use tries again. After Close nothing more is made,
+// which is ErrClosed; a service that was made refuses new use itself.
 func Use[S Service](r *Resources, stage Stage, make func(*Resources) (S, error)) (S, error) {
 	var none S
 	key := reflect.TypeFor[S]()
@@ -239,12 +243,37 @@ func shut(all ...*Resources) error {
 		r.mu.Unlock()
 	}
 	var errs []error
+	lost := map[*Resources]bool{}
 	for _, step := range []func(*Resources) error{(*Resources).drain, (*Resources).destroyProviders, (*Resources).destroyRest} {
 		for _, r := range open {
-			errs = append(errs, step(r))
+			for _, err := range apart(step(r)) {
+				if errors.Is(err, weir.ErrDeviceLost) && r.dev.Err() != nil {
+					if lost[r] { // every call of a lost device says so; once is enough
+						continue
+					}
+					lost[r] = true
+				}
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// apart takes joined errors apart.
+func apart(err error) []error {
+	if err == nil {
+		return nil
+	}
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range many.Unwrap() {
+		all = append(all, apart(e)...)
+	}
+	return all
 }
 
 func (r *Resources) drain() error { return errors.Join(r.each(-1, Service.Drain), r.streams.Drain()) }
@@ -258,8 +287,12 @@ func (r *Resources) destroyRest() error {
 func leakErrors(live []Leak) []error {
 	var errs []error
 	for _, l := range live {
+		message := l.String() + " is still held"
+		if l.Stack == "" {
+			message += "; WEIR_DEBUG=leaks tells where it was made"
+		}
 		errs = append(errs, &weir.Error{Op: "runtime.Close", Device: l.Device, Kind: weir.KindLogic,
-			Message: l.String() + " is still held", Stack: l.Stack, Err: weir.ErrLeak})
+			Message: message, Stack: l.Stack, Err: weir.ErrLeak})
 	}
 	return errs
 }

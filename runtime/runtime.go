@@ -46,7 +46,8 @@ type Options struct {
 	// first enrolled one, as Host says.
 	Default string
 	Host    HostMode
-	// HostDevices is how many host devices there are; 0 is 1.
+	// HostDevices is how many host devices there are, at most MaxHostDevices; 0
+	// is 1.
 	HostDevices int
 
 	ResourceOptions
@@ -71,15 +72,18 @@ var installed atomic.Pointer[Runtime]
 // Start installs the process's services. Only one installation may be active;
 // a second one is an error that says where the first was made.
 func Start(o Options) (*Runtime, error) {
-	fams := processFamilies
+	site := caller()
+	if o.HostDevices < 0 || o.HostDevices > MaxHostDevices {
+		return nil, weir.Argf("runtime.Start", "HostDevices %d; expected 0 to %d", o.HostDevices, MaxHostDevices)
+	}
 	if o.HostDevices > 0 {
-		fams = append(gpuFamilies(), host.New(host.Options{Devices: o.HostDevices}))
+		return start(append(gpuFamilies(), host.New(host.Options{Devices: o.HostDevices})), o, site)
 	}
-	if o.HostDevices < 0 {
-		return nil, weir.Argf("runtime.Start", "HostDevices %d; expected 0 or more", o.HostDevices)
-	}
-	return start(fams, o, caller())
+	return start(processFamilies(), o, site)
 }
+
+// MaxHostDevices bounds Options.HostDevices.
+const MaxHostDevices = 64
 
 // StartFamilies is Start over other device families, for tests of this module.
 func StartFamilies(fams []driver.Family, o Options) (*Runtime, error) {
@@ -87,6 +91,9 @@ func StartFamilies(fams []driver.Family, o Options) (*Runtime, error) {
 }
 
 func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
+	if o.Host < HostFallback || o.Host > HostNever || o.OnLeak < LeakReport || o.OnLeak > LeakAbort {
+		return nil, weir.Argf("runtime.Start", "Host %d and OnLeak %d; expected one of their constants each", o.Host, o.OnLeak)
+	}
 	for _, word := range strings.Split(os.Getenv("WEIR_DEBUG"), ",") {
 		o.Debug = o.Debug || word == "leaks"
 	}
@@ -257,6 +264,9 @@ func For(d Device) (*Resources, error) {
 	rt := installed.Load()
 	if rt == nil {
 		return nil, notStarted("runtime.For")
+	}
+	if d.drv == nil {
+		return nil, zeroDevice("runtime.For")
 	}
 	if r := rt.byDriver[d.drv]; r != nil {
 		return r, nil

@@ -139,7 +139,7 @@ func TestStartRefusesOptionsOutOfRange(t *testing.T) {
 		options runtime.Options
 		want    string
 	}{
-		{runtime.Options{HostDevices: -1}, "runtime.Start: HostDevices -1; expected 0 or more"},
+		{runtime.Options{HostDevices: -1}, "runtime.Start: HostDevices -1; expected 0 to 64"},
 		{runtime.Options{ResourceOptions: runtime.ResourceOptions{Streams: -1}}, "stream.NewPool: count -1; expected 1 to 4096"},
 		{runtime.Options{ResourceOptions: runtime.ResourceOptions{Streams: 4097}}, "stream.NewPool: count 4097; expected 1 to 4096"},
 		{runtime.Options{ResourceOptions: runtime.ResourceOptions{MemoryLimit: -5}}, "runtime.NewResources: memory limit -5; expected 0 or more bytes"},

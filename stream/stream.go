@@ -45,7 +45,7 @@ func (s Stream) Device() driver.Device {
 func (s Stream) usable() (*line, error) {
 	l, err := s.h.Value()
 	if err == nil && l.closed.Load() {
-		return nil, &weir.Error{Op: "stream", Device: l.dev.Name(), Stream: l.name, Kind: weir.KindLogic,
+		return nil, &weir.Error{Op: "stream.Submit", Device: l.dev.Name(), Stream: l.name, Kind: weir.KindLogic,
 			Message: "used after its pool was closed", Err: weir.ErrClosed}
 	}
 	return l, err
@@ -74,7 +74,8 @@ func (s Stream) Native() (uintptr, error) {
 
 // Call runs fn in stream order on a device that runs Go code, which the host
 // device does; elsewhere it answers ErrNotSupported. fn must not wait for
-// device work.
+// device work. If it panics the device is lost, as a GPU is whose kernel faults;
+// every later call answers where it panicked.
 func (s Stream) Call(fn func()) error {
 	d, err := s.Submit()
 	if err != nil {

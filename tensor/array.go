@@ -79,7 +79,14 @@ func (a *Array) IsContiguous() bool { return a.isRowMajor() }
 // Free gives the memory back when the submitted work that uses it is done,
 // without waiting. Every array that shares the memory answers ErrClosed
 // afterwards. A second Free does nothing.
-func (a *Array) Free() error { return a.Buffer().Free() }
+//
+// Of a nil or zero Array it does nothing.
+func (a *Array) Free() error {
+	if a.usable("tensor.Free", "a") != nil {
+		return nil
+	}
+	return a.Buffer().Free()
+}
 
 func (a *Array) memory() *buffer.Memory        { return a.Buffer().Memory() }
 func (a *Array) resources() *runtime.Resources { return a.memory().Resources() }
@@ -113,25 +120,45 @@ func (a *Array) overlaps(b *Array) bool {
 	return lowA < highB && lowB < highA
 }
 
-// sameDevice checks that all arrays live on one device, names being those of
-// the parameters.
-func sameDevice(op string, names string, arrays ...*Array) error {
-	for i, a := range arrays {
-		if a == nil {
-			return weir.Argf(op, "%c is nil; expected an array", names[i])
-		}
-		if a.memory() != arrays[0].memory() {
-			return weir.Argf(op, "%c is on %s and %c on %s; copy one to the other's device with tensor.To",
-				names[0], arrays[0].Device(), names[i], a.Device())
-		}
+// names are those of an operation's parameters, for messages.
+var (
+	namesA   = []string{"a"}
+	namesAB  = []string{"a", "b"}
+	namesABC = []string{"a", "b", "c"}
+	namesDst = []string{"dst", "src"}
+)
+
+// usable refuses what no constructor made.
+func (a *Array) usable(op, name string) error {
+	if a == nil || a.root == nil && a.own.Memory() == nil {
+		return weir.Argf(op, "%s is %s; expected an array that a constructor or an operation made", name, map[bool]string{true: "nil", false: "the zero Array"}[a == nil])
 	}
 	return nil
 }
 
-func sameDType(op string, names string, arrays ...*Array) error {
+// sameDevice checks that all arrays exist and live on one device.
+func sameDevice(op string, names []string, arrays ...*Array) error {
+	for i, a := range arrays {
+		if err := a.usable(op, names[i]); err != nil {
+			return err
+		}
+		if a.memory() == arrays[0].memory() {
+			continue
+		}
+		if a.Device().Name() == arrays[0].Device().Name() {
+			return &weir.Error{Op: op, Kind: weir.KindLogic, Err: weir.ErrClosed,
+				Message: fmt.Sprintf("%s and %s belong to different runtimes; expected arrays of the one that runs", names[0], names[i])}
+		}
+		return weir.Argf(op, "%s is on %s and %s on %s; copy one to the other's device with tensor.To",
+			names[0], arrays[0].Device(), names[i], a.Device())
+	}
+	return nil
+}
+
+func sameDType(op string, names []string, arrays ...*Array) error {
 	for i, a := range arrays {
 		if a.dtype != arrays[0].dtype {
-			return weir.Argf(op, "%c is %v and %c is %v; convert one with tensor.AsType",
+			return weir.Argf(op, "%s is %v and %s is %v; convert one with tensor.AsType",
 				names[0], arrays[0].dtype, names[i], a.dtype)
 		}
 	}

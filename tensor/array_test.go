@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,7 +55,7 @@ func TestConstructorsRefuseWhatTheyCannotMake(t *testing.T) {
 		"tensor.Item: an array of shape 2; expected one element":                                                                      second(Item[int32](ctx, must(Zeros(ctx, Int32, 2)))),
 		"tensor.CopyInto: src is 3 and dst 2×2; expected src to stretch to dst":                                                       CopyInto(ctx, must(Zeros(ctx, Int32, 2, 2)), must(Zeros(ctx, Int32, 3))),
 		"tensor.CopyInto: the result, 2×2 with strides [0 1], has several elements at one address; expected a view that repeats none": CopyInto(ctx, must(must(Zeros(ctx, Int32, 2)).Broadcast(2, 2)), must(Zeros(ctx, Int32, 2))),
-		"tensor.Copy: a is nil; expected an array":                                                                                    second(Copy(ctx, nil)),
+		"tensor.Copy: a is nil; expected an array that a constructor or an operation made":                                            second(Copy(ctx, nil)),
 	} {
 		if !errors.Is(err, weir.ErrArgument) || err.Error() != want {
 			t.Error(cmp.Diff(want, fmt.Sprint(err)))
@@ -105,6 +106,73 @@ func TestConversionsRoundOnceAndDropImaginaryParts(t *testing.T) {
 	}
 	if b := must(AsType(ctx, a, Complex128)); b != a {
 		t.Error("a conversion to the same type made a copy")
+	}
+}
+
+func TestNilAndZeroArraysAreRefusedAndNeverPanic(t *testing.T) {
+	ctx := start(t)
+	for _, a := range []*Array{nil, {}} {
+		for name, err := range map[string]error{
+			"Data":    second(Data[float32](ctx, a)),
+			"Copy":    second(Copy(ctx, a)),
+			"To":      second(To(ctx, a, must(runtime.Get("host:1")))),
+			"MatMul":  second(MatMul(ctx, a, a)),
+			"Einsum":  second(Einsum(ctx, "", a)),
+			"Format":  second(Format(ctx, a)),
+			"SaveNPY": SaveNPY(ctx, "never.npy", a),
+		} {
+			if !errors.Is(err, weir.ErrArgument) {
+				t.Errorf("%s: %v; want ErrArgument", name, err)
+			}
+		}
+		if err := a.Free(); err != nil {
+			t.Errorf("Free: %v", err)
+		}
+		_ = a.String()
+	}
+}
+
+func TestViewsThatRepeatBeyondAllMemoryAreRefusedNotFatal(t *testing.T) {
+	ctx := start(t)
+	one := must(From(ctx, []float64{1}))
+	for _, n := range []int{1 << 42, 1 << 59} {
+		v := must(one.Broadcast(n))
+		if _, err := Data[float64](ctx, v); !errors.Is(err, weir.ErrOutOfMemory) {
+			t.Errorf("Data of %d elements: %v; want ErrOutOfMemory", n, err)
+		}
+		if err := SaveNPY(ctx, t.TempDir()+"/a.npy", v); !errors.Is(err, weir.ErrOutOfMemory) {
+			t.Errorf("SaveNPY of %d elements: %v; want ErrOutOfMemory", n, err)
+		}
+		if text := must(Format(ctx, v)); !strings.Contains(text, "...") {
+			t.Errorf("Format: %q", text)
+		}
+	}
+	many := must(one.Broadcast(slices.Repeat([]int{7}, 16)...))
+	if text := must(Format(ctx, many)); !strings.Contains(text, "in 16 axes") {
+		t.Errorf("Format of 16 axes: %q", text)
+	}
+}
+
+func TestAScopeWithManyLiveArraysStaysCheap(t *testing.T) {
+	ctx := start(t)
+	ctx, free := Scope(ctx)
+	defer free()
+	s := ctx.Value(scopeKey{}).(*scope)
+	for range 3000 {
+		must(Scalar(ctx, 1.0))
+	}
+	looks := 0
+	for range 3000 { // temporaries beside many live arrays
+		before := s.sweep
+		if err := must(Scalar(ctx, 1.0)).Free(); err != nil {
+			t.Fatal(err)
+		}
+		if s.sweep != before {
+			looks++
+		}
+	}
+	if looks > 3 {
+		t.Errorf("the list was gone through %d times for 3000 temporaries", looks)
 	}
 }
 
@@ -211,7 +279,7 @@ func TestAScopeForgetsArraysThatWereFreed(t *testing.T) {
 		}
 	}
 	s := ctx.Value(scopeKey{}).(*scope)
-	if n := cap(s.arrays); n > 64 {
+	if n := cap(s.arrays); n > 128 {
 		t.Errorf("the scope has room for %d arrays, none of which is live", n)
 	}
 }

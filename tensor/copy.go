@@ -14,7 +14,7 @@ import (
 // real to integer truncates toward zero, and what does not fit is unspecified.
 func CopyInto(ctx context.Context, dst, src *Array) error {
 	const op = "tensor.CopyInto"
-	if err := sameDevice(op, "ds", dst, src); err != nil {
+	if err := sameDevice(op, namesDst, dst, src); err != nil {
 		return err
 	}
 	l, ok := src.layout.broadcast(dst.shape())
@@ -80,7 +80,7 @@ func converted(ctx context.Context, op string, a *Array, dt DType) (*Array, erro
 
 // Copy makes a row-major copy of a on its device.
 func Copy(ctx context.Context, a *Array) (*Array, error) {
-	if err := sameDevice("tensor.Copy", "a", a); err != nil {
+	if err := sameDevice("tensor.Copy", namesA, a); err != nil {
 		return nil, err
 	}
 	return compact(ctx, a)
@@ -89,7 +89,7 @@ func Copy(ctx context.Context, a *Array) (*Array, error) {
 // Contiguous answers a itself if its elements lie one after another in
 // row-major order and unconjugated, else a copy that does so.
 func Contiguous(ctx context.Context, a *Array) (*Array, error) {
-	if err := sameDevice("tensor.Contiguous", "a", a); err != nil {
+	if err := sameDevice("tensor.Contiguous", namesA, a); err != nil {
 		return nil, err
 	}
 	if a.isRowMajor() && !a.conj {
@@ -102,7 +102,7 @@ func Contiguous(ctx context.Context, a *Array) (*Array, error) {
 // where strides can express it, else a copy. One extent may be -1.
 func Reshape(ctx context.Context, a *Array, shape ...int) (*Array, error) {
 	const op = "tensor.Reshape"
-	if err := sameDevice(op, "a", a); err != nil {
+	if err := sameDevice(op, namesA, a); err != nil {
 		return nil, err
 	}
 	v, ok, err := a.reshaped(op, shape)
@@ -121,7 +121,7 @@ func Reshape(ctx context.Context, a *Array, shape ...int) (*Array, error) {
 // row-major copy; see CopyInto for how values convert.
 func AsType(ctx context.Context, a *Array, dt DType) (*Array, error) {
 	const op = "tensor.AsType"
-	if err := sameDevice(op, "a", a); err != nil {
+	if err := sameDevice(op, namesA, a); err != nil {
 		return nil, err
 	}
 	if a.dtype == dt {
@@ -133,7 +133,7 @@ func AsType(ctx context.Context, a *Array, dt DType) (*Array, error) {
 // To answers a itself if it is on the device, else a row-major copy there.
 func To(ctx context.Context, a *Array, d runtime.Device) (*Array, error) {
 	const op = "tensor.To"
-	if err := sameDevice(op, "a", a); err != nil {
+	if err := sameDevice(op, namesA, a); err != nil {
 		return nil, err
 	}
 	if a.Device() == d {

@@ -29,7 +29,8 @@ func Zeros(ctx context.Context, dt DType, shape ...int) (*Array, error) {
 }
 
 // Full makes an array of equal elements on ctx's device; value is converted to
-// dt as Go converts, and its imaginary part is dropped for real types.
+// dt as Go converts, and its imaginary part is dropped for real types. An int64
+// beyond 2^53 does not fit a complex128 exactly: use From and Broadcast then.
 func Full(ctx context.Context, value complex128, dt DType, shape ...int) (*Array, error) {
 	a, err := emptyHere(ctx, "tensor.Full", dt, toInt64(shape))
 	if err != nil {

@@ -12,20 +12,25 @@ import (
 // array's element type. The wait ends with ctx.
 func Data[T Element](ctx context.Context, a *Array) ([]T, error) {
 	const op = "tensor.Data"
-	if err := sameDevice(op, "a", a); err != nil {
+	if err := sameDevice(op, namesA, a); err != nil {
 		return nil, err
 	}
 	if want := dtype.Of[T](); a.dtype != want {
 		return nil, weir.Argf(op, "the array is %v and %v was asked for; convert it with tensor.AsType", a.dtype, want)
 	}
-	data := make([]T, a.size())
-	return data, read(ctx, a, bytesOf(data))
+	src, free, err := packed(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	data := make([]T, src.size())
+	return data, read(ctx, src, bytesOf(data))
 }
 
 // Item waits for an array of one element and answers it.
 func Item[T Element](ctx context.Context, a *Array) (T, error) {
 	var zero T
-	if err := sameDevice("tensor.Item", "a", a); err != nil {
+	if err := sameDevice("tensor.Item", namesA, a); err != nil {
 		return zero, err
 	}
 	if a.size() != 1 {
@@ -38,22 +43,27 @@ func Item[T Element](ctx context.Context, a *Array) (T, error) {
 	return data[0], nil
 }
 
-// read waits for a and copies its elements, in row-major order, to dst.
-func read(ctx context.Context, a *Array, dst []byte) error {
-	if len(dst) == 0 {
+// packed answers a if its elements lie in row-major order and unconjugated, else
+// a copy that does so, and how to give that back. A view can repeat elements
+// beyond all memory, so this comes before host memory is taken for them.
+func packed(ctx context.Context, a *Array) (src *Array, free func(), err error) {
+	if a.isRowMajor() && !a.conj {
 		if !a.Buffer().Live() {
-			return &weir.Error{Op: "tensor.Data", Kind: weir.KindLogic, Message: "the array was freed; expected a live one", Err: weir.ErrClosed}
+			return nil, nil, &weir.Error{Op: "tensor.Data", Kind: weir.KindLogic, Message: "the array was freed; expected a live one", Err: weir.ErrClosed}
 		}
-		return nil
+		return a, func() {}, nil
 	}
-	src := a
-	if !a.isRowMajor() || a.conj {
-		whole, err := compact(ctx, a)
-		if err != nil {
-			return err
-		}
-		defer whole.Free()
-		src = whole
+	whole, err := compact(unscoped(ctx), a)
+	if err != nil {
+		return nil, nil, err
+	}
+	return whole, func() { _ = whole.Free() }, nil // nothing else uses it, so it cannot be busy
+}
+
+// read waits for src, which is packed, and copies its elements to dst.
+func read(ctx context.Context, src *Array, dst []byte) error {
+	if len(dst) == 0 {
+		return nil
 	}
 	return onStream(ctx, src.resources(), func(x *operation) error {
 		from := x.acc.Read(src.Buffer()) + driver.Ptr(src.offset*src.dtype.Size())

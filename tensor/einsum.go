@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -36,7 +37,8 @@ type EinsumOptions struct {
 // extent 1 stretches. Any Unicode letter is an index. Operands have one element
 // type. The result is a new row-major array.
 //
-// The order, and so the rounding, depends on spec, shapes and options alone.
+// The order depends on spec, shapes and options alone, and so do the rounding
+// and, where a sum can be factored, whether a NaN times an empty sum is NaN.
 // Results on the host device and on CUDA agree within eps times the number of
 // summed terms times the sum of their absolute values.
 func Einsum(ctx context.Context, spec string, operands ...*Array) (*Array, error) {
@@ -68,7 +70,7 @@ func Network(ctx context.Context, o EinsumOptions, operands []*Array, labels [][
 // then b's.
 func Contract(ctx context.Context, a, b *Array, axesA, axesB []int) (*Array, error) {
 	const op = "tensor.Contract"
-	if err := sameDevice(op, "ab", a, b); err != nil {
+	if err := sameDevice(op, namesAB, a, b); err != nil {
 		return nil, err
 	}
 	if len(axesA) != len(axesB) {
@@ -108,6 +110,9 @@ func Contract(ctx context.Context, a, b *Array, axesA, axesB []int) (*Array, err
 // depends on the operands' shapes, strides and element type, not on their
 // values, and is immutable.
 type Plan struct {
+	spec    string // what was planned, for planKey
+	options EinsumOptions
+	key     string
 	problem *einsum.Problem
 	path    *einsum.Path
 	conj    int64 // bytes of copies of conjugated operands
@@ -127,6 +132,21 @@ func PlanEinsum(o EinsumOptions, spec string, operands ...*Array) (*Plan, error)
 	})
 }
 
+// CheckEinsum says what is wrong with a specification for that many operands
+// whatever they are.
+func CheckEinsum(spec string, operands int) error {
+	inputs, _, _ := strings.Cut(spec, "->")
+	terms := strings.Split(inputs, ",")
+	ranks := make([]int, operands)
+	for i := range ranks {
+		if i < len(terms) {
+			ranks[i] = len([]rune(strings.NewReplacer(" ", "", ".", "").Replace(terms[i])))
+		}
+	}
+	_, err := einsum.Parse(spec, ranks)
+	return err
+}
+
 // PlanNetwork plans a contraction of a network without doing it.
 func PlanNetwork(o EinsumOptions, operands []*Array, labels [][]int, output []int) (*Plan, error) {
 	if len(labels) != len(operands) {
@@ -142,22 +162,24 @@ func PlanNetwork(o EinsumOptions, operands []*Array, labels [][]int, output []in
 	})
 }
 
-func plan(o EinsumOptions, operands []*Array, key string, parse func() (*einsum.Expr, error)) (*Plan, error) {
+func plan(o EinsumOptions, operands []*Array, spec string, parse func() (*einsum.Expr, error)) (*Plan, error) {
 	if err := uniform(o, operands); err != nil {
 		return nil, err
 	}
 	if o.MemoryLimit < 0 {
 		return nil, weir.Argf("einsum", "memory limit %d bytes; expected 0 or more", o.MemoryLimit)
 	}
-	key = planKey(o, operands, key)
+	key := planKey(o, operands, spec)
 	if p, ok := plans.Get(key); ok {
-		return p, nil
+		q := *p // the caller's names and progress are not part of the key
+		q.options = o
+		return &q, nil
 	}
 	expr, err := parse()
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{}
+	p := &Plan{spec: spec, options: o, key: key}
 	shapes, strides := make([][]int64, len(operands)), make([][]int64, len(operands))
 	for i, a := range operands {
 		l := a.layout
@@ -193,8 +215,8 @@ func uniform(o EinsumOptions, operands []*Array) error {
 	}
 	for i, a := range operands {
 		switch {
-		case a == nil:
-			return weir.Argf("einsum", "%s is nil; expected an array", operandName(o, i))
+		case a.usable("einsum", operandName(o, i)) != nil:
+			return a.usable("einsum", operandName(o, i))
 		case a.memory() != operands[0].memory():
 			return weir.Argf("einsum", "%s is on %s and %s on %s; copy one to the other's device with tensor.To",
 				operandName(o, 0), operands[0].Device(), operandName(o, i), a.Device())
@@ -238,6 +260,19 @@ func planKey(o EinsumOptions, operands []*Array, spec string) string {
 		}
 	}
 	return string(b)
+}
+
+// Run does the contraction. The operands must have the shapes, strides and
+// element type, and lie on the kind of device, that were planned for; others are
+// an ErrArgument.
+func (p *Plan) Run(ctx context.Context, operands ...*Array) (*Array, error) {
+	if err := uniform(p.options, operands); err != nil {
+		return nil, err
+	}
+	if planKey(p.options, operands, p.spec) != p.key {
+		return nil, weir.Argf("einsum", "the operands differ from the planned ones in number, shape, strides or element type; plan again")
+	}
+	return p.run(ctx, p.options.Progress, operands)
 }
 
 // Steps is the number of steps.

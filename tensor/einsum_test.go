@@ -270,7 +270,7 @@ func TestEqualContractionsShareAPlanAndDifferentOnesDoNot(t *testing.T) {
 	ctx := start(t)
 	a, b := must(Zeros(ctx, Float64, 3, 4)), must(Zeros(ctx, Float64, 4, 3))
 	p := must(PlanEinsum(EinsumOptions{}, "ij,jk", a, b))
-	if q := must(PlanEinsum(EinsumOptions{}, "ij,jk", must(Zeros(ctx, Float64, 3, 4)), b)); p != q {
+	if q := must(PlanEinsum(EinsumOptions{}, "ij,jk", must(Zeros(ctx, Float64, 3, 4)), b)); p.path != q.path {
 		t.Error("equal operands were planned twice")
 	}
 	for name, q := range map[string]*Plan{
@@ -280,7 +280,7 @@ func TestEqualContractionsShareAPlanAndDifferentOnesDoNot(t *testing.T) {
 		"order":   must(PlanEinsum(EinsumOptions{Order: [][2]int{{1, 0}}}, "ij,jk", a, b)),
 		"network": must(PlanNetwork(EinsumOptions{}, []*Array{a, b}, [][]int{{0, 1}, {1, 2}}, []int{0, 2})),
 	} {
-		if p == q {
+		if p.path == q.path {
 			t.Errorf("another %s has the same plan", name)
 		}
 	}
@@ -303,6 +303,29 @@ func TestEinsumFollowsAGivenOrderAndReportsProgress(t *testing.T) {
 	}
 	if want := [][2]int{{1, 2}, {2, 2}}; !slices.Equal(progress, want) {
 		t.Errorf("progress %v; want %v", progress, want)
+	}
+}
+
+func TestAPlanRunsAgainAndRefusesOtherOperands(t *testing.T) {
+	ctx := start(t)
+	a, b := must(From(ctx, []float64{1, 2, 3, 4}, 2, 2)), must(From(ctx, []float64{5, 6, 7, 8}, 2, 2))
+	p := must(PlanEinsum(EinsumOptions{}, "ij,jk->ik", a, b))
+	for _, c := range []struct {
+		x, y *Array
+		want []float64
+	}{{a, b, []float64{19, 22, 43, 50}}, {b, a, []float64{23, 34, 31, 46}}} {
+		if got := must(Data[float64](ctx, must(p.Run(ctx, c.x, c.y)))); !slices.Equal(got, c.want) {
+			t.Errorf("got %v; want %v", got, c.want)
+		}
+	}
+	for name, err := range map[string]error{
+		"a transposed operand": second(p.Run(ctx, a.T(), b)),
+		"another type":         second(p.Run(ctx, must(AsType(ctx, a, Float32)), must(AsType(ctx, b, Float32)))),
+		"too few":              second(p.Run(ctx, a)),
+	} {
+		if !errors.Is(err, weir.ErrArgument) {
+			t.Errorf("%s: %v; want ErrArgument", name, err)
+		}
 	}
 }
 
@@ -329,7 +352,7 @@ func TestContractionsRefuseWhatDoesNotFit(t *testing.T) {
 		"einsum: no operands; expected at least one":                                                                    second(Einsum(ctx, "")),
 		"einsum: operand 1 is float32 and operand 2 is float64; convert one with tensor.AsType":                         second(Einsum(ctx, "ij,jk", f(2, 2), must(Zeros(ctx, Float64, 2, 2)))),
 		"einsum: operand 1 (x) is on host:0 and operand 2 (y) on host:1; copy one to the other's device with tensor.To": second(EinsumWith(ctx, EinsumOptions{Names: []string{"x", "y"}}, "ij,jk", f(2, 2), other)),
-		"einsum: operand 2 is nil; expected an array":                                                                   second(Einsum(ctx, "ij,jk", f(2, 2), nil)),
+		"einsum: operand 2 is nil; expected an array that a constructor or an operation made":                           second(Einsum(ctx, "ij,jk", f(2, 2), nil)),
 		"einsum: memory limit -1 bytes; expected 0 or more":                                                             second(EinsumWith(ctx, EinsumOptions{MemoryLimit: -1}, "ij", f(2, 2))),
 		"tensor.Network: operand 1 has 1 labels and rank 2; expected one for each axis":                                 second(Network(ctx, EinsumOptions{}, []*Array{f(2, 2)}, [][]int{{0}}, nil)),
 		"tensor.Network: labels for 1 operands, and 2 operands; expected as many":                                       second(Network(ctx, EinsumOptions{}, []*Array{f(2, 2), f(2)}, [][]int{{0, 1}}, nil)),
@@ -344,6 +367,19 @@ func TestContractionsRefuseWhatDoesNotFit(t *testing.T) {
 	for _, spec := range []string{"ij,jk->ix", "i,jk", "ij,j1", "ij->ij", "ij,jk->ii", "ij,jk->ik->ik"} {
 		if _, err := Einsum(ctx, spec, f(2, 3), f(3, 2)); !errors.Is(err, weir.ErrArgument) {
 			t.Errorf("%q: %v; want ErrArgument", spec, err)
+		}
+	}
+}
+
+func TestASpecificationCanBeCheckedWithoutOperands(t *testing.T) {
+	for _, spec := range []string{"ij,jk->ik", "...i, ...i", "ii", "αβ,βγ"} {
+		if err := CheckEinsum(spec, 1+strings.Count(spec, ",")); err != nil {
+			t.Errorf("%q: %v", spec, err)
+		}
+	}
+	for _, spec := range []string{"i!", "ij->ik->il", "ij->z", "ij->ii", "i..", "ij,jk"} {
+		if err := CheckEinsum(spec, 1); !errors.Is(err, weir.ErrArgument) {
+			t.Errorf("%q for one operand: %v; want ErrArgument", spec, err)
 		}
 	}
 }

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	printWhole = 1000 // arrays of more elements are abbreviated
-	printEdge  = 3    // places shown at each end of an abbreviated axis
-	printWidth = 76   // columns of a line
+	printWhole = 1000  // arrays of more elements are abbreviated
+	printEdge  = 3     // places shown at each end of an abbreviated axis
+	printMost  = 20000 // of an array with more even when abbreviated, none is shown
+	printWidth = 76    // columns of a line
 )
 
 // Format waits for a and renders its type, shape, device and elements, as
@@ -21,10 +22,13 @@ const (
 // the three first and last places of each axis, so that no more than those are
 // copied from the device.
 func Format(ctx context.Context, a *Array) (string, error) {
-	if err := sameDevice("tensor.Format", "a", a); err != nil {
+	if err := sameDevice("tensor.Format", namesA, a); err != nil {
 		return "", err
 	}
 	head := fmt.Sprintf("%s on %s", a.describe(), a.Device())
+	if abbreviated(a) > printMost {
+		return fmt.Sprintf("%s\n[... %d elements in %d axes ...]", head, a.size(), a.rank), nil
+	}
 	edges, cut, err := edges(ctx, a)
 	if err != nil {
 		return "", err
@@ -58,6 +62,20 @@ func (a *Array) String() string {
 		return fmt.Sprintf("%s (%v)", a.describe(), err)
 	}
 	return text
+}
+
+// abbreviated is how many elements of a are shown.
+func abbreviated(a *Array) int64 {
+	if a.size() <= printWhole {
+		return a.size()
+	}
+	n := int64(1)
+	for _, x := range a.shape() {
+		if n *= min(x, 2*printEdge); n > printMost {
+			break
+		}
+	}
+	return n
 }
 
 // edges answers a itself if it is small, else a copy in which every long axis

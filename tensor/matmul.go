@@ -16,10 +16,10 @@ import (
 // the summed extent and eps the accumulation type's.
 func MatMul(ctx context.Context, a, b *Array) (*Array, error) {
 	const op = "tensor.MatMul"
-	if err := sameDevice(op, "ab", a, b); err != nil {
+	if err := sameDevice(op, namesAB, a, b); err != nil {
 		return nil, err
 	}
-	if err := sameDType(op, "ab", a, b); err != nil {
+	if err := sameDType(op, namesAB, a, b); err != nil {
 		return nil, err
 	}
 	if a.rank == 0 || b.rank == 0 {
@@ -111,10 +111,10 @@ func batchAt(a *Array, rank, i int) (n, stride int64) {
 // ErrArgument.
 func GemmInto(ctx context.Context, alpha complex128, a, b *Array, beta complex128, c *Array) error {
 	const op = "tensor.GemmInto"
-	if err := sameDevice(op, "abc", a, b, c); err != nil {
+	if err := sameDevice(op, namesABC, a, b, c); err != nil {
 		return err
 	}
-	if err := sameDType(op, "abc", a, b, c); err != nil {
+	if err := sameDType(op, namesABC, a, b, c); err != nil {
 		return err
 	}
 	if err := scalars(op, c.dtype, alpha, beta); err != nil {

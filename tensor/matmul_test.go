@@ -269,7 +269,7 @@ func TestProductsRefuseWhatTheyCannotMultiply(t *testing.T) {
 		"tensor.MatMul: a is 2×3×4 and b 3×4×5; their leading axes do not stretch to one shape":                                       second(MatMul(ctx, f(2, 3, 4), f(3, 4, 5))),
 		"tensor.MatMul: a is float32 and b is float64; convert one with tensor.AsType":                                                second(MatMul(ctx, f(2, 2), must(Zeros(ctx, Float64, 2, 2)))),
 		"tensor.MatMul: a is on host:0 and b on host:1; copy one to the other's device with tensor.To":                                second(MatMul(ctx, f(2, 2), other)),
-		"tensor.MatMul: b is nil; expected an array":                                                                                  second(MatMul(ctx, f(2, 2), nil)),
+		"tensor.MatMul: b is nil; expected an array that a constructor or an operation made":                                          second(MatMul(ctx, f(2, 2), nil)),
 		"tensor.GemmInto: a is 2×3, b 3×4 and c 2×5; expected m×k, k×n and m×n":                                                       GemmInto(ctx, 1, f(2, 3), f(3, 4), 0, f(2, 5)),
 		"tensor.GemmInto: a is 2, b 3×4 and c 2×4; expected matrices":                                                                 GemmInto(ctx, 1, f(2), f(3, 4), 0, f(2, 4)),
 		"tensor.GemmInto: alpha is (0+1i) for float32 arrays; expected a real number":                                                 GemmInto(ctx, 1i, f(2, 2), f(2, 2), 0, f(2, 2)),

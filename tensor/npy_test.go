@@ -51,6 +51,49 @@ func TestColumnMajorArraysStaySo(t *testing.T) {
 	}
 }
 
+func TestArraysComeBackFromNPZFiles(t *testing.T) {
+	ctx := start(t)
+	rng := rand.New(rand.NewPCG(13, 14))
+	path := filepath.Join(t.TempDir(), "a.npz")
+	want := NPZ{"weights": must(view(ctx, rng, Float32, 3, 4)), "bias": must(random(ctx, rng, Complex128, 4)).Conj(), "empty": must(Zeros(ctx, Int64, 0, 2))}
+	if err := SaveNPZ(ctx, path, want); err != nil {
+		t.Fatal(err)
+	}
+	got := must(LoadNPZ(ctx, path))
+	if len(got) != len(want) {
+		t.Errorf("%d arrays; want %d", len(got), len(want))
+	}
+	for name, a := range want {
+		b := got[name]
+		if b == nil || b.DType() != a.DType() || !slices.Equal(b.Shape(), a.Shape()) || !slices.Equal(must(values(ctx, b)), must(values(ctx, a))) {
+			t.Errorf("%s came back as %v", name, b)
+		}
+	}
+}
+
+func TestABadNPZFileLeavesNoArray(t *testing.T) {
+	ctx := start(t)
+	path := filepath.Join(t.TempDir(), "a.npz")
+	a := must(Full(ctx, 3, Float64, 1000))
+	if err := SaveNPZ(ctx, path, NPZ{"a": a, "b": a}); err != nil {
+		t.Fatal(err)
+	}
+	text := must(os.ReadFile(path))
+	at := strings.LastIndex(string(text[:len(text)-400]), "\x40") // within the second array's elements
+	text[at]++
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := a.memory().Stats().Buffers
+	got, err := LoadNPZ(ctx, path)
+	if !errors.Is(err, weir.ErrArgument) || got != nil {
+		t.Errorf("%v, %v; want a refusal", got, err)
+	}
+	if after := a.memory().Stats().Buffers; after != before {
+		t.Errorf("%d buffers were left", after-before)
+	}
+}
+
 func TestAFailedSaveLeavesTheOldFile(t *testing.T) {
 	ctx := start(t)
 	dir := t.TempDir()

@@ -12,8 +12,9 @@ type scope struct {
 	id     uint64
 	parent *scope
 
-	mu     sync.Mutex // guards arrays
+	mu     sync.Mutex // guards what follows
 	arrays []*Array
+	sweep  int // how many arrays make it worth to drop those that were freed or kept
 }
 
 type scopeKey struct{}
@@ -55,6 +56,9 @@ func Keep(ctx context.Context, a *Array, more ...*Array) *Array {
 	return a
 }
 
+// minSweep is how many arrays a scope gathers before it looks for dead ones.
+const minSweep = 64
+
 // register puts a fresh array into ctx's scope.
 func register(ctx context.Context, a *Array) {
 	if s, _ := ctx.Value(scopeKey{}).(*scope); s != nil {
@@ -66,7 +70,7 @@ func (s *scope) add(a *Array) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.scope.Store(s.id)
-	if n := len(s.arrays); n == cap(s.arrays) { // let go of what was freed or kept before growing
+	if len(s.arrays) >= s.sweep {
 		live := s.arrays[:0]
 		for _, b := range s.arrays {
 			if b.scope.Load() == s.id && b.own.Live() {
@@ -75,6 +79,7 @@ func (s *scope) add(a *Array) {
 		}
 		clear(s.arrays[len(live):])
 		s.arrays = live
+		s.sweep = max(2*len(live), minSweep)
 	}
 	s.arrays = append(s.arrays, a)
 }

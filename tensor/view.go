@@ -162,7 +162,8 @@ const End = math.MaxInt
 func At(i int) Index { return Index{kind: indexAt, start: i} }
 
 // Span takes the places from start up to, and without, stop. Negative ones
-// count from the end.
+// count from the end. Places outside the axis are an error, unlike NumPy's,
+// which are cut off.
 func Span(start, stop int) Index { return Index{kind: indexSpan, start: start, stop: stop, step: 1} }
 
 // Steps is Span with every step-th place only, step > 0.
@@ -266,8 +267,14 @@ func (x Index) resolve(n int64) (start, count, step int64, err error) {
 	if start < 0 || stop > n || start > stop {
 		return 0, 0, 0, fmt.Errorf("expected 0 ≤ start ≤ stop ≤ %d", n)
 	}
-	step = int64(x.step)
-	return start, (stop - start + step - 1) / step, step, nil
+	if start == stop {
+		return start, 0, 1, nil
+	}
+	count = (stop-start-1)/int64(x.step) + 1
+	if count == 1 { // no second place is stepped to
+		return start, 1, 1, nil
+	}
+	return start, count, int64(x.step), nil
 }
 
 func indexList(index []Index) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -299,6 +300,17 @@ func FuzzViews(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestStepsLongerThanTheAxisTakeOnePlace(t *testing.T) {
+	ctx := start(t)
+	m := must(From(ctx, []float64{1, 2, 3, 4, 5, 6}, 2, 3))
+	for _, step := range []int{2, 3, 1 << 40, math.MaxInt} {
+		v := must(m.Slice(Steps(0, End, step)))
+		if got := must(Data[float64](ctx, v)); !slices.Equal(v.Shape(), []int{1, 3}) || !slices.Equal(got, []float64{1, 2, 3}) {
+			t.Errorf("step %d: shape %v, %v", step, v.Shape(), got)
+		}
+	}
 }
 
 func TestReshapeNeverRefusesAContiguousArray(t *testing.T) {

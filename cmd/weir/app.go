@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/hostblas"
 )
 
 // The exit statuses. After a signal it is signalled plus the signal's number,
@@ -55,7 +56,10 @@ func (a *app) run(args []string) (status int) {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	running := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { running = true }
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		running = true
+		a.warn(cmd)
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil && len(args) > 0:
@@ -73,6 +77,18 @@ func (a *app) run(args []string) (status int) {
 	}
 	a.report(err)
 	return failed
+}
+
+// warn says, before work that multiplies, that a library which was asked for by
+// name is not the one that will be used.
+func (a *app) warn(cmd *cobra.Command) {
+	setting := os.Getenv("WEIR_BLAS")
+	if !slices.Contains([]string{"einsum", "ising", "bench"}, cmd.Name()) || slices.Contains([]string{"", "auto", "gonum"}, setting) {
+		return
+	}
+	if blas := hostblas.Default(); blas.Name() == "gonum" {
+		fmt.Fprintf(a.stderr, "weir: warning: WEIR_BLAS=%s: %s\n", setting, blas.Reason())
+	}
 }
 
 func (a *app) report(err error) {

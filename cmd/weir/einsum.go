@@ -63,7 +63,10 @@ interrupt, an older file is as it was.`,
 			if f.output == "" && cmd.Flags().Changed("output") {
 				return errors.New("--output is empty; expected a file")
 			}
-			return nil
+			if f.output == "-" {
+				return errors.New("--output is -; expected a file: standard output takes the report")
+			}
+			return tensor.CheckEinsum(args[0], len(args)-1)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.einsum(cmd.Context(), &f, args[0], args[1:])

@@ -14,10 +14,7 @@ import (
 // not be written: its folder must exist and take files, and what is there
 // already must be a file that may be replaced. It changes nothing.
 func checkPlace(path string) error {
-	real := path
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		real = target // the file itself is replaced, not the link
-	}
+	real := destination(path)
 	folder := filepath.Dir(real)
 	switch info, err := os.Stat(folder); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -50,6 +47,23 @@ func checkPlace(path string) error {
 		return noPlace(path, err, "folder %s does not give files up; expected a writable folder", folder)
 	}
 	return nil
+}
+
+// destination is the file that is replaced: what path links to, even if that is
+// not there yet.
+func destination(path string) string {
+	const links = 40 // as many as the system follows
+	for range links {
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	return path
 }
 
 func noPlace(path string, cause error, format string, args ...any) error {

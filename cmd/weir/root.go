@@ -22,6 +22,7 @@ For example, to multiply two matrices and look at the product:
 The exit status is 0 on success, 1 on a failure, 2 when the command line is
 wrong, and 128 plus the signal's number after an interrupt. Results go to
 standard output; errors and progress to standard error.`,
+		Version:       version(),
 		SilenceErrors: true, // app.run reports them
 		SilenceUsage:  true,
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,7 @@ line. They belong into reports of errors.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			blas := hostblas.Default()
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "weir %s\n%s %s/%s\n%s %s\n",
-				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, blas.Name(), cmp.Or(blas.Version(), "of unknown version"))
+				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, blas.Name(), cmp.Or(strings.TrimPrefix(blas.Version(), blas.Name()+" "), "of unknown version"))
 			return err
 		},
 	}

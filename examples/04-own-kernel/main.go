@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"unsafe"
 
 	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/runtime"
@@ -65,15 +64,11 @@ func rectify(ctx context.Context, x *tensor.Array) (*tensor.Array, error) {
 	from, to := scope.Read(x.Buffer()), scope.Write(y.Buffer())
 	if scope.Err() == nil {
 		err = s.Call(func() {
-			for i, v := range elements(from, x) {
-				elements(to, y)[i] = max(v, 0)
+			out := buffer.Elements[float64](to, y.Size())
+			for i, v := range buffer.Elements[float64](from, x.Offset()+x.Size())[x.Offset():] {
+				out[i] = max(v, 0)
 			}
 		})
 	}
 	return y, errors.Join(err, scope.End(), s.Release())
-}
-
-// elements are those of a at its buffer's address on the host device.
-func elements(p buffer.Ptr, a *tensor.Array) []float64 {
-	return unsafe.Slice(*(**float64)(unsafe.Pointer(&p)), a.Offset()+a.Size())[a.Offset():]
 }

@@ -3,13 +3,12 @@ package lease
 import (
 	"context"
 	"fmt"
-	goruntime "runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/callers"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/scheduler"
 )
@@ -215,7 +214,7 @@ func (p *Pool[T, C]) lease(s *slot[T, C]) Handle[T, C] {
 	s.nextID = 0
 	p.cursor = s.index + 1
 	if p.cfg.Stacks {
-		s.stack = stack()
+		s.stack = callers.Stack()
 	}
 	return p.handle(s)
 }
@@ -436,20 +435,4 @@ func (p *Pool[T, C]) Close() []T {
 	}
 	p.dismiss()
 	return p.things()
-}
-
-// stack is the caller's stack without this package's frames.
-func stack() string {
-	pcs := make([]uintptr, 32)
-	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(2, pcs)])
-	var b strings.Builder
-	for {
-		f, more := frames.Next()
-		if !strings.Contains(f.Function, "weir/internal/lease.") {
-			fmt.Fprintf(&b, "%s\n\t%s:%d\n", f.Function, f.File, f.Line)
-		}
-		if !more {
-			return b.String()
-		}
-	}
 }

@@ -46,7 +46,7 @@ var house = []string{
 	"internal/driver",
 	"internal/cudaenv csrc/buildkit",
 	"csrc/kit",
-	"internal/hostmem internal/lint csrc",
+	"internal/hostmem internal/callers internal/lint csrc",
 	"dtype",
 	".",
 }

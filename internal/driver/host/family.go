@@ -112,8 +112,16 @@ func (d *device) argument(op, format string, args ...any) error {
 func (d *device) Kill(cause error) {
 	terminal := &weir.Error{Op: "Device.Kill", Device: d.name, Code: 1, Name: "HOST_DEVICE_LOST", Kind: weir.KindCUDA,
 		Err: fmt.Errorf("%w: %w", weir.ErrDeviceLost, cause)}
-	if inner := (*weir.Error)(nil); errors.As(cause, &inner) && inner.Op != "" {
-		terminal.Op = inner.Op
+	if inner := (*weir.Error)(nil); errors.As(cause, &inner) { // it says more than this
+		copied := *inner
+		copied.Device, copied.Kind = d.name, weir.KindCUDA
+		if !errors.Is(inner.Err, weir.ErrDeviceLost) {
+			copied.Err = fmt.Errorf("%w: %w", weir.ErrDeviceLost, inner.Err)
+			if inner.Err == nil {
+				copied.Err = weir.ErrDeviceLost
+			}
+		}
+		terminal = &copied
 	}
 	if !d.dead.CompareAndSwap(nil, terminal) {
 		return
@@ -140,7 +148,7 @@ func (d *device) Memory() (free, total int64, err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.total - d.used, d.total, nil
+	return min(d.total-d.used, availableMemory()), d.total, nil
 }
 
 func (d *device) NewSolver() (driver.Solver, error) {

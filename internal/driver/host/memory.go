@@ -11,6 +11,10 @@ import (
 	"github.com/weirgo/weir/internal/hostmem"
 )
 
+// largeBlock is from which size on the machine is asked whether it has the
+// memory, which takes some 20 us.
+const largeBlock = 64 << 20
+
 // granule is what allocations are rounded up to: a page.
 const granule = 4096
 
@@ -40,6 +44,15 @@ func (d *device) take(op string, bytes int64) (driver.Ptr, error) {
 	}
 	d.used += bytes
 	d.mu.Unlock()
+	if bytes >= largeBlock { // the system promises more than it has, and kills later
+		if available := availableMemory(); bytes > available {
+			d.mu.Lock()
+			d.used -= bytes
+			d.mu.Unlock()
+			return 0, &weir.Error{Op: op, Device: d.name, Kind: weir.KindOutOfMemory, Code: 3, Name: "HOST_OUT_OF_MEMORY",
+				Message: fmt.Sprintf("asked for %d bytes; the machine has %d available", bytes, available), Err: weir.ErrOutOfMemory}
+		}
+	}
 	p, err := hostmem.Alloc(bytes)
 	if err != nil {
 		d.mu.Lock()

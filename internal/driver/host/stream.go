@@ -2,8 +2,10 @@ package host
 
 import (
 	"fmt"
+	goruntime "runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -461,8 +463,24 @@ func (s *stream) Call(fn func()) error {
 
 func (s *stream) Native() uintptr { return 0 }
 
-// faulted kills the device of work that panicked.
+// faulted kills the device of work that panicked; called while it panics.
 func (d *device) faulted(r any) {
 	d.Kill(&weir.Error{Op: "Stream.run", Device: d.name, Kind: weir.KindCUDA, Name: "HOST_WORK_FAULTED",
-		Code: 2, Message: fmt.Sprint(r), Stack: string(debug.Stack()), Err: weir.ErrDeviceLost})
+		Code: 2, Message: fmt.Sprintf("work panicked: %v", r), Site: panicSite(), Stack: string(debug.Stack()), Err: weir.ErrDeviceLost})
+}
+
+// panicSite is where the work that panics does so: the innermost frame that is
+// neither Go's runtime nor this package.
+func panicSite() string {
+	pcs := make([]uintptr, 64)
+	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(1, pcs)])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") && !strings.Contains(f.Function, "weir/internal/driver/host.") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
 }
