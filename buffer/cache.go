@@ -175,7 +175,7 @@ func (m *Memory) cut(whole *block, class int, count int64) *block {
 	return s.blocks[0]
 }
 
-// takeLarge takes memory from the device in the reclamation stream's order; the
+// takeLarge takes memory from the device in the supply stream's order; the
 // block's residue is the completion after which it may be used. asked is what
 // the caller wanted it for. When memory is exhausted it gives back, in turn,
 // what is cached, what the collector can find, and what is still being freed.
@@ -215,7 +215,7 @@ func (m *Memory) allocate(bytes int64) (*block, error) {
 	if m.pool == nil {
 		return m.allocatePlain(bytes)
 	}
-	s := m.resources.Reclaim()
+	s := m.resources.Supply()
 	d, err := s.Submit()
 	if err != nil {
 		return nil, err

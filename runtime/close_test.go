@@ -130,7 +130,7 @@ func TestCloseTakesTheLookupAwayThenDrainsThenDestroysHandlesThenTheRest(t *test
 		}
 	}
 	for n := range devices {
-		if pool, stream := log.nth(fault.PoolDestroy, n+1), log.nth(fault.StreamDestroy, n*(streams+1)+1); pool < 0 || stream < pool {
+		if pool, stream := log.nth(fault.PoolDestroy, n+1), log.nth(fault.StreamDestroy, n*(streams+2)+1); pool < 0 || stream < pool {
 			t.Errorf("device %d: its memory went at call %d and its streams at %d", n, pool, stream)
 		}
 	}

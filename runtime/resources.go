@@ -25,11 +25,12 @@ type ResourceOptions struct {
 // Resources is all that one device offers. Applications use the installed
 // ones (For); tests and low-level code may build their own.
 type Resources struct {
-	dev         Device
-	options     ResourceOptions
-	streams     *stream.Pool
-	reclaimPool *stream.Pool
-	reclaim     stream.Stream
+	dev     Device
+	options ResourceOptions
+	streams *stream.Pool
+	own     *stream.Pool // of the two below
+	reclaim stream.Stream
+	supply  stream.Stream
 
 	services atomic.Pointer[map[reflect.Type]*service] // replaced, never changed
 	mu       sync.Mutex                                // guards replacing services, order and closed; nothing is made under it
@@ -109,11 +110,13 @@ func NewResources(d Device, o ResourceOptions) (*Resources, error) {
 	if r.streams, err = stream.NewPool(d.drv, stream.Options{Count: o.Streams, Priority: o.StreamPriority, Debug: o.Debug}); err != nil {
 		return nil, err
 	}
-	if r.reclaimPool, err = stream.NewPool(d.drv, stream.Options{Count: 1}); err != nil {
+	if r.own, err = stream.NewPool(d.drv, stream.Options{Count: 2}); err != nil {
 		return nil, errors.Join(err, r.streams.Close())
 	}
-	if r.reclaim, err = r.reclaimPool.Acquire(context.Background()); err != nil {
-		return nil, errors.Join(err, r.streams.Close(), r.reclaimPool.Close())
+	for _, s := range []*stream.Stream{&r.reclaim, &r.supply} {
+		if *s, err = r.own.Acquire(context.Background()); err != nil {
+			return nil, errors.Join(err, r.streams.Close(), r.own.Close())
+		}
 	}
 	return r, nil
 }
@@ -127,9 +130,13 @@ func (r *Resources) Options() ResourceOptions { return r.options }
 // Streams is the pool for operations.
 func (r *Resources) Streams() *stream.Pool { return r.streams }
 
-// Reclaim is the stream on which memory is taken and given back. It is never
-// leased to operations.
+// Reclaim is the stream on which memory is given back, once it has waited for
+// the memory's last users. It is never leased to operations.
 func (r *Resources) Reclaim() stream.Stream { return r.reclaim }
+
+// Supply is the stream on which memory is taken. Nothing waits on it, so that
+// taking memory never depends on what is still being given back.
+func (r *Resources) Supply() stream.Stream { return r.supply }
 
 // Use answers the resources' one service of type S, made by make on first use.
 // When make fails, the next use tries again. After Close nothing more is made,
@@ -281,7 +288,7 @@ func (r *Resources) drain() error { return errors.Join(r.each(-1, Service.Drain)
 func (r *Resources) destroyProviders() error { return r.each(StageProvider, Service.Close) }
 
 func (r *Resources) destroyRest() error {
-	return errors.Join(r.each(StageMemory, Service.Close), r.streams.Close(), r.reclaim.Release(), r.reclaimPool.Close())
+	return errors.Join(r.each(StageMemory, Service.Close), r.streams.Close(), r.reclaim.Release(), r.supply.Release(), r.own.Close())
 }
 
 func leakErrors(live []Leak) []error {

@@ -210,9 +210,9 @@ func TestStreamCountHandlesAndLanesAreIndependent(t *testing.T) {
 	if got := resources("host:1").Streams().Size(); got != 3 {
 		t.Errorf("%d streams; expected 3", got)
 	}
-	// Two devices, three streams each, and one for memory.
-	if got := plan.Counts()[fault.DeviceNewStream]; got != 2*(3+1) {
-		t.Errorf("%d streams were made; expected 8", got)
+	// Two devices, three streams each, and two for memory.
+	if got := plan.Counts()[fault.DeviceNewStream]; got != 2*(3+2) {
+		t.Errorf("%d streams were made; expected 10", got)
 	}
 }
 
