@@ -213,26 +213,79 @@ func (b *Buffer) HostWrite(ctx context.Context, fn func([]byte) error) error {
 
 func (b *Buffer) host(ctx context.Context, op string, write bool, fn func([]byte) error) error {
 	c := b.core
-	addr, bytes, writer, err := c.enter(op, b.gen, write)
-	if err != nil {
-		return err
-	}
 	defer goruntime.KeepAlive(b) // the collector frees no buffer that fn uses
-	defer c.leave(write, stream.Completion{})
-	if !c.memory.device().Capabilities().UnifiedHostAddresses && !c.block.pinned {
+	for {
+		// No access is open while the host waits; so another operation may come
+		// between, and then its end is waited for too.
+		if err := c.await(ctx, op, b.gen, write); err != nil {
+			return err
+		}
+		addr, bytes, writer, err := c.enter(op, b.gen, write)
+		if err != nil {
+			return err
+		}
+		if c.settled(writer, write) {
+			defer c.leave(write, stream.Completion{})
+			return fn(hostmem.Bytes(uintptr(addr), bytes))
+		}
+		c.leave(write, stream.Completion{})
+	}
+}
+
+// Wait waits until the latest writer is done, or ctx ends. It opens no access.
+func (b *Buffer) Wait(ctx context.Context) error {
+	c := b.core
+	c.mu.Lock()
+	if c.gen != b.gen {
+		defer c.mu.Unlock()
+		return c.gone("buffer.Wait")
+	}
+	writer := c.writer
+	c.mu.Unlock()
+	return writer.Wait(ctx)
+}
+
+// await waits for what an access from the host would have to wait for.
+func (c *core) await(ctx context.Context, op string, gen uint64, write bool) error {
+	c.mu.Lock()
+	if c.gen != gen {
+		defer c.mu.Unlock()
+		return c.gone(op)
+	}
+	if c.writing || write && c.reading > 0 { // a conflict is refused at once
+		defer c.mu.Unlock()
+		return c.conflict(op)
+	}
+	reachable := c.memory.drv.Capabilities().UnifiedHostAddresses || c.block.pinned
+	writer := c.writer
+	var readers []stream.Completion
+	if write {
+		readers = slices.Clone(c.readers)
+	}
+	c.mu.Unlock()
+	if !reachable {
 		return &weir.Error{Op: op, Device: c.memory.device().Name(), Message: "host code cannot read this device's memory; copy it", Err: weir.ErrNotSupported}
+	}
+	if err := c.memory.usable(op); err != nil {
+		return err
 	}
 	if err := writer.Wait(ctx); err != nil {
 		return err
 	}
-	if write {
-		for _, r := range c.readers {
-			if err := r.Wait(ctx); err != nil && !over(err, c.memory.drv) {
-				return err
-			}
+	for _, r := range readers {
+		if err := r.Wait(ctx); err != nil && !over(err, c.memory.drv) {
+			return err
 		}
 	}
-	return fn(hostmem.Bytes(uintptr(addr), bytes))
+	return nil
+}
+
+// settled says whether what an open access waits for is done.
+func (c *core) settled(writer stream.Completion, write bool) bool {
+	if done, err := writer.Done(); !done && err == nil {
+		return false
+	}
+	return !write || finished(c.readers)
 }
 
 // enter opens an access of the core. While it is open no write can end, so the

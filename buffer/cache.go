@@ -225,9 +225,11 @@ func (m *Memory) allocate(bytes int64) (*block, error) {
 		return nil, err
 	}
 	blk := &block{ptr: ptr, bytes: bytes, class: -1}
-	ready, err := s.Tail() // waits for the stream when it cannot record
+	// Always a record of its own: others use the stream too, and one that was
+	// made before this allocation must not stand for it.
+	ready, err := s.Record()
 	if err != nil {
-		return nil, errors.Join(err, m.release(blk))
+		return nil, errors.Join(err, d.Synchronize(), m.release(blk))
 	}
 	blk.residue = addReader(nil, ready)
 	return blk, nil

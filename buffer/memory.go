@@ -31,10 +31,11 @@ type Memory struct {
 	spareCores []*core
 	unwanted   []unwanted // found unreachable by the collector
 	reclaiming bool
-	collecting bool      // see pressure.go
-	survived   int64     // bytes in use after the latest collection for pressure
-	collected  int       // how many there were
-	idle       sync.Cond // reclaiming became false
+	collecting chan struct{} // closed when the collection that runs has ended; see pressure.go
+	survived   int64         // bytes in use after the latest collection for pressure
+	taken      int64         // by all buffers ever
+	collected  int           // how many there were
+	idle       sync.Cond     // reclaiming became false
 	stats      Stats
 	errs       []error // of frees that nobody waited for; Close answers them
 }
@@ -100,8 +101,7 @@ func (m *Memory) Resources() *runtime.Resources { return m.resources }
 
 // New makes a buffer of bytes > 0 with undefined contents. It waits for nothing
 // but for garbage to be collected, when use has doubled or memory is exhausted,
-// and for frees in flight, when it is exhausted. So it is not called from a
-// finalizer.
+// and for frees in flight, when it is exhausted.
 func (m *Memory) New(bytes int64) (*Buffer, error) {
 	b := &Buffer{}
 	if err := m.Init(b, bytes); err != nil {
@@ -116,12 +116,12 @@ func (m *Memory) Init(b *Buffer, bytes int64) error {
 	if bytes <= 0 {
 		return weir.Argf(op, "%d bytes; expected a positive size", bytes)
 	}
+	m.relieve()
 	blk, err := m.take(bytes)
 	if err != nil {
 		return err
 	}
-	m.adopt(b, blk, bytes)
-	return nil
+	return m.adopt(b, blk, bytes)
 }
 
 // NewPinned makes a buffer of page-locked host memory, which copies at full
@@ -135,23 +135,27 @@ func (m *Memory) NewPinned(bytes int64) (*Buffer, error) {
 		return nil, err
 	}
 	b := &Buffer{}
-	m.adopt(b, &block{ptr: ptr, bytes: bytes, class: -1, pinned: true}, bytes)
+	if err := m.adopt(b, &block{ptr: ptr, bytes: bytes, class: -1, pinned: true}, bytes); err != nil {
+		return nil, err
+	}
 	return b, nil
 }
 
-// adopt makes b the owner of blk. The block's residue starts its ledger.
-func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) {
+// adopt makes b the owner of blk. The block's residue starts its ledger. When
+// the memory was closed meanwhile the block goes back, as far as it still can.
+func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) error {
 	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return errors.Join(m.closedError("buffer.New"), m.release(blk))
+	}
 	c := m.newCoreLocked()
 	blk.owners = 1
 	m.stats.Buffers++
 	m.stats.Used += blk.onDevice(bytes)
+	m.taken += blk.onDevice(bytes)
 	m.stats.HighUsed = max(m.stats.HighUsed, m.stats.Used)
-	pressed := m.pressed()
 	m.mu.Unlock()
-	if pressed {
-		m.collect()
-	}
 	c.mu.Lock()
 	c.gen++
 	c.block, c.offset, c.bytes = blk, 0, bytes
@@ -164,6 +168,7 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) {
 	b.core, b.gen = c, c.gen
 	c.mu.Unlock()
 	b.watch()
+	return nil
 }
 
 func (m *Memory) newCore() *core {
@@ -227,6 +232,7 @@ func (m *Memory) gaveUp(c *core, blk *block, bytes int64) error {
 	m.mu.Lock()
 	m.stats.Buffers--
 	m.stats.Used -= blk.onDevice(bytes)
+	m.decay()
 	m.spareCores = append(m.spareCores, c)
 	blk.owners--
 	last := blk.owners == 0
@@ -431,4 +437,17 @@ func (m *Memory) exhausted(bytes int64, cause error) error {
 	}
 	return &weir.Error{Op: "buffer.New", Device: m.drv.Name(), Kind: weir.KindOutOfMemory, Err: cause,
 		Message: fmt.Sprintf("asked for %d bytes; %d held, of which %d in use; limit %d", bytes, s.Held, s.Used, limit)}
+}
+
+// usable is nil, or why nothing can be done with the memory any more.
+func (m *Memory) usable(op string) error {
+	if err := m.drv.Err(); err != nil {
+		return &weir.Error{Op: op, Device: m.drv.Name(), Kind: weir.KindCUDA, Err: err}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return m.closedError(op)
+	}
+	return nil
 }

@@ -1,33 +1,60 @@
 package buffer
 
-import "github.com/weirgo/weir/runtime"
+import (
+	"time"
+
+	"github.com/weirgo/weir/internal/garbage"
+)
 
 // Go's collector sees a few hundred bytes of each buffer, whatever memory it
 // stands for, so a program that leaves buffers to it would gather gigabytes
 // before it looks. When what buffers use has doubled since the last collection,
-// Memory runs one, as the collector does for its own heap with GOGC=100, on the
-// goroutine that asks for more: in the background it would fall behind.
+// Memory runs one, as the collector does for its own heap with GOGC=100.
+//
+// It runs on a goroutine that asks for more, before that takes anything; in the
+// background it would fall behind. Others go on until use has doubled once more,
+// and then wait for it. All waits are bounded: finalizers are anybody's.
 
-// leastPressure is the use below which no collection is started.
-const leastPressure = 256 << 20
+const (
+	leastPressure = 256 << 20             // the use below which no collection is run
+	finalizerWait = 50 * time.Millisecond // for the finalizers of one
+)
 
-// pressed says whether use has grown so far that a collection is due, and marks
-// it as begun; under mu.
-func (m *Memory) pressed() bool {
-	if m.collecting || m.stats.Used < max(leastPressure, 2*m.survived) {
-		return false
+// relieve collects garbage if use has grown so far that it is due.
+func (m *Memory) relieve() {
+	m.mu.Lock()
+	due := max(leastPressure, 2*m.survived)
+	running := m.collecting
+	switch {
+	case m.stats.Used < due:
+		m.mu.Unlock()
+		return
+	case running != nil:
+		behind := m.stats.Used >= 2*due
+		m.mu.Unlock()
+		if behind {
+			<-running
+		}
+		return
 	}
-	m.collecting = true
-	return true
+	running = make(chan struct{})
+	m.collecting = running
+	before := m.taken
+	m.mu.Unlock()
+	if garbage.Round(finalizerWait) {
+		m.quiesce()
+	}
+	m.mu.Lock()
+	m.survived = max(m.stats.Used-(m.taken-before), 0) // what was taken meanwhile may be garbage
+	m.collected++
+	m.collecting = nil
+	m.mu.Unlock()
+	close(running)
 }
 
-// collect frees garbage and notes what survived.
-func (m *Memory) collect() {
-	runtime.Collect()
-	m.quiesce()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.survived = m.stats.Used
-	m.collected++
-	m.collecting = false
+// decay forgets, by halves, how much once survived; under mu.
+func (m *Memory) decay() {
+	if m.stats.Used < m.survived/4 {
+		m.survived /= 2
+	}
 }

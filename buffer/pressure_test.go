@@ -1,6 +1,12 @@
 package buffer_test
 
-import "testing"
+import (
+	goruntime "runtime"
+	"sync"
+	"testing"
+
+	"github.com/weirgo/weir/buffer"
+)
 
 func TestGarbageIsCollectedBeforeItFillsTheDevice(t *testing.T) {
 	w := newWorld(t, options{memoryBytes: 8 << 30})
@@ -13,6 +19,59 @@ func TestGarbageIsCollectedBeforeItFillsTheDevice(t *testing.T) {
 	}
 	if high := w.m.Stats().HighUsed; high > 1<<30 {
 		t.Errorf("%d bytes were in use at once; expected collections to keep it below 1 GiB", high)
+	}
+}
+
+func TestGarbageOfManyGoroutinesIsCollectedToo(t *testing.T) {
+	w := newWorld(t, options{memoryBytes: 16 << 30})
+	w.m.ResetPeak()
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for range 100 {
+				if _, err := w.m.New(8 << 20); err != nil { // 12.5 GiB in all, which nobody keeps
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if high := w.m.Stats().HighUsed; high > 3<<30 {
+		t.Errorf("%d bytes were in use at once; expected collections to keep it below 3 GiB", high)
+	}
+}
+
+func TestAFinalizerThatWaitsForTheAllocatorDoesNotHangIt(t *testing.T) {
+	w := newWorld(t, options{memoryBytes: 8 << 30})
+	var mu sync.Mutex
+	mu.Lock()
+	ran := make(chan struct{})
+	goruntime.SetFinalizer(&[32]byte{}, func(*[32]byte) { mu.Lock(); mu.Unlock(); close(ran) })
+	for range 4 {
+		w.free(w.new(300 << 20)) // beyond the least pressure
+	}
+	mu.Unlock()
+	goruntime.GC()
+	<-ran
+}
+
+func TestTheThresholdDecaysWhenUseDoes(t *testing.T) {
+	w := newWorld(t, options{memoryBytes: 8 << 30})
+	var live []*buffer.Buffer
+	for range 20 {
+		live = append(live, w.new(100<<20))
+	}
+	for _, b := range live {
+		w.free(b)
+	}
+	w.m.ResetPeak()
+	for range 150 {
+		if _, err := w.m.New(8 << 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if high := w.m.Stats().HighUsed; high > 800<<20 {
+		t.Errorf("%d bytes of garbage; expected the threshold to have come down", high)
 	}
 }
 

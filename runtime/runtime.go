@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/internal/driver/host"
+	"github.com/weirgo/weir/internal/garbage"
 )
 
 // HostMode says what the host device is for.
@@ -232,23 +232,7 @@ func collect(held func() bool) {
 // Collect runs Go's collector and waits until the memory of unreachable arrays
 // has been given back. Weir does so itself before it reports that memory is
 // exhausted.
-func Collect() {
-	// Finalizers run in batches, and a batch may begin while the collection that
-	// filled it still sweeps. The third sentinel is in a later batch than
-	// anything the first collection found.
-	for range 3 {
-		done := make(chan struct{})
-		goruntime.SetFinalizer(&[16]byte{}, func(*[16]byte) { close(done) })
-		for collected := false; !collected; {
-			goruntime.GC()
-			select {
-			case <-done:
-				collected = true
-			case <-time.After(time.Millisecond): // a stale word on a stack kept the sentinel; collect again
-			}
-		}
-	}
-}
+func Collect() { garbage.All() }
 
 // Default is the default device of the installed runtime.
 func Default() (Device, error) {

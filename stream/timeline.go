@@ -202,6 +202,9 @@ func (l *timeline) reclaim() {
 	rest := copy(l.entries, l.entries[n:])
 	clear(l.entries[rest:])
 	l.entries = l.entries[:rest]
+	if rest == 0 && cap(l.entries) > 2*maxSpare { // a burst does not keep its memory
+		l.entries = nil
+	}
 	l.first += uint64(n)
 	l.done.Store(l.first - 1)
 }

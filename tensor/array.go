@@ -130,7 +130,7 @@ var (
 
 // usable refuses what no constructor made.
 func (a *Array) usable(op, name string) error {
-	if a == nil || a.root == nil && a.own.Memory() == nil {
+	if a == nil || a.Buffer().Memory() == nil {
 		return weir.Argf(op, "%s is %s; expected an array that a constructor or an operation made", name, map[bool]string{true: "nil", false: "the zero Array"}[a == nil])
 	}
 	return nil
@@ -145,14 +145,18 @@ func sameDevice(op string, names []string, arrays ...*Array) error {
 		if a.memory() == arrays[0].memory() {
 			continue
 		}
-		if a.Device().Name() == arrays[0].Device().Name() {
-			return &weir.Error{Op: op, Kind: weir.KindLogic, Err: weir.ErrClosed,
-				Message: fmt.Sprintf("%s and %s belong to different runtimes; expected arrays of the one that runs", names[0], names[i])}
-		}
-		return weir.Argf(op, "%s is on %s and %s on %s; copy one to the other's device with tensor.To",
-			names[0], arrays[0].Device(), names[i], a.Device())
+		return apart(op, names[0], arrays[0], names[i], a)
 	}
 	return nil
+}
+
+// apart says that a and b lie in different memories.
+func apart(op, nameA string, a *Array, nameB string, b *Array) error {
+	if a.Device().Name() == b.Device().Name() {
+		return &weir.Error{Op: op, Kind: weir.KindLogic, Err: weir.ErrClosed,
+			Message: fmt.Sprintf("%s and %s belong to different runtimes; expected arrays of the one that runs", nameA, nameB)}
+	}
+	return weir.Argf(op, "%s is on %s and %s on %s; copy one to the other's device with tensor.To", nameA, a.Device(), nameB, b.Device())
 }
 
 func sameDType(op string, names []string, arrays ...*Array) error {

@@ -111,7 +111,7 @@ func TestConversionsRoundOnceAndDropImaginaryParts(t *testing.T) {
 
 func TestNilAndZeroArraysAreRefusedAndNeverPanic(t *testing.T) {
 	ctx := start(t)
-	for _, a := range []*Array{nil, {}} {
+	for _, a := range []*Array{nil, {}, (&Array{}).T()} {
 		for name, err := range map[string]error{
 			"Data":    second(Data[float32](ctx, a)),
 			"Copy":    second(Copy(ctx, a)),

@@ -65,16 +65,13 @@ func read(ctx context.Context, src *Array, dst []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
+	// The wait with the context comes first, so that no access is open meanwhile
+	// and the copy finds its work done.
+	if err := src.Buffer().Wait(ctx); err != nil {
+		return err
+	}
 	return onStream(ctx, src.resources(), func(x *operation) error {
 		from := x.acc.Read(src.Buffer()) + driver.Ptr(src.offset*src.dtype.Size())
-		if x.acc.Err() != nil {
-			return nil
-		}
-		// The stream waits for the last writer; here it is waited for with the
-		// context, so that the copy itself does not have to.
-		if err := x.s.Synchronize(ctx); err != nil {
-			return err
-		}
 		return x.submit(func(s driver.Stream) error { return s.CopyOut(dst, from) })
 	})
 }

@@ -135,6 +135,9 @@ func PlanEinsum(o EinsumOptions, spec string, operands ...*Array) (*Plan, error)
 // CheckEinsum says what is wrong with a specification for that many operands
 // whatever they are.
 func CheckEinsum(spec string, operands int) error {
+	if operands < 0 {
+		return weir.Argf("einsum", "%d operands; expected 0 or more", operands)
+	}
 	inputs, _, _ := strings.Cut(spec, "->")
 	terms := strings.Split(inputs, ",")
 	ranks := make([]int, operands)
@@ -218,8 +221,7 @@ func uniform(o EinsumOptions, operands []*Array) error {
 		case a.usable("einsum", operandName(o, i)) != nil:
 			return a.usable("einsum", operandName(o, i))
 		case a.memory() != operands[0].memory():
-			return weir.Argf("einsum", "%s is on %s and %s on %s; copy one to the other's device with tensor.To",
-				operandName(o, 0), operands[0].Device(), operandName(o, i), a.Device())
+			return apart("einsum", operandName(o, 0), operands[0], operandName(o, i), a)
 		case a.dtype != operands[0].dtype:
 			return weir.Argf("einsum", "%s is %v and %s is %v; convert one with tensor.AsType",
 				operandName(o, 0), operands[0].dtype, operandName(o, i), a.dtype)

@@ -329,6 +329,20 @@ func TestAPlanRunsAgainAndRefusesOtherOperands(t *testing.T) {
 	}
 }
 
+func TestLongSumsOfNarrowElementsDoNotStandStill(t *testing.T) {
+	ctx := start(t)
+	const n = 1 << 25 // more than a float32 can count by ones
+	for _, dt := range []DType{Float32, Complex64} {
+		one := must(must(Full(ctx, 1, dt, 1)).Broadcast(n))
+		if got := must(values(ctx, must(Einsum(ctx, "i->", one)))); got[0] != n {
+			t.Errorf("%v: %v; want %d", dt, got[0], n)
+		}
+	}
+	if got := must(Data[BF16](ctx, must(AsType(ctx, must(From(ctx, []int64{1<<62 + 1<<54 + 1})), BFloat16)))); got[0].Float32() != 0x1.02p62 {
+		t.Errorf("to bfloat16: %v; want %v", got[0], float32(0x1.02p62))
+	}
+}
+
 func TestContractSumsOverPairsOfAxes(t *testing.T) {
 	ctx := start(t)
 	rng := rand.New(rand.NewPCG(7, 8))

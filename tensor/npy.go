@@ -74,7 +74,8 @@ func load(ctx context.Context, a *Array, bytes int64, read func(context.Context,
 // SaveNPY waits for a and writes it as a NumPy .npy file, in column-major order
 // if a lies so, else in row-major order. The file is written beside path and
 // renamed, so that on any failure, the end of ctx included, what was at path is
-// still there. NumPy's limit of 64 axes holds.
+// still there. While it writes, a may be read and not be written. NumPy's limit
+// of 64 axes holds.
 func SaveNPY(ctx context.Context, path string, a *Array) error {
 	if err := sameDevice("tensor.SaveNPY", namesA, a); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/runtime"
@@ -53,15 +54,20 @@ func (x *operation) launch(k *driver.Kernel) error {
 	return x.submit(func(s driver.Stream) error { return s.Launch(k) })
 }
 
-// join is errors.Join that answers a single error as it is.
+// join is errors.Join that answers a single error as it is, and the loss of a
+// device, which every call then answers, once.
 func join(errs ...error) error {
 	var one error
 	n := 0
 	for _, err := range errs {
-		if err != nil {
-			one = err
-			n++
+		if err == nil {
+			continue
 		}
+		if n > 0 && errors.Is(err, weir.ErrDeviceLost) && errors.Is(one, weir.ErrDeviceLost) {
+			continue
+		}
+		one = err
+		n++
 	}
 	if n < 2 {
 		return one

@@ -182,8 +182,8 @@ const (
 	// KernelMul: Out = A·B elementwise. All three have one type.
 	KernelMul
 	// KernelSum: Out[i] = sum over j of A[i, j], where A's leading axes are
-	// Out's and the rest are summed; float16 and bfloat16 accumulate in
-	// float32. One type.
+	// Out's and the rest are summed in at least twice the precision of the
+	// elements, or in several parts. One type.
 	KernelSum
 	// KernelFill: Out = Alpha.
 	KernelFill

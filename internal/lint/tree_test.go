@@ -46,7 +46,7 @@ var house = []string{
 	"internal/driver",
 	"internal/cudaenv csrc/buildkit",
 	"csrc/kit",
-	"internal/hostmem internal/callers internal/lint csrc",
+	"internal/hostmem internal/garbage internal/callers internal/lint csrc",
 	"dtype",
 	".",
 }
@@ -62,6 +62,7 @@ var libraries = []string{
 	"golang.org/x/sync",
 	"golang.org/x/sys",
 	"gonum.org/v1/gonum",
+	"gorgonia.org/cu", // under the tag cuda
 }
 
 type file struct {

@@ -32,6 +32,9 @@ func copyKernel(k *driver.Kernel) func() {
 	case dtype.Int32:
 		return fromReal[int32](l, to)
 	case dtype.Int64:
+		if to == dtype.BFloat16 {
+			return convert(l, func(s int64) dtype.BF16 { return dtype.ToBF16(oddFloat32(oddFloat64(s))) })
+		}
 		return fromReal[int64](l, to)
 	case dtype.Float16:
 		return fromNarrow(l, to, float16.Float16.Float32)

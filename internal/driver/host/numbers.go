@@ -40,6 +40,45 @@ type brains struct{}
 func (brains) load(x dtype.BF16, _ bool) float32 { return x.Float32() }
 func (brains) store(x float32) dtype.BF16        { return dtype.ToBF16(x) }
 
+// The wide ones sum in twice the precision.
+type (
+	wide        struct{}
+	wideComplex struct{}
+	wideHalves  struct{}
+	wideBrains  struct{}
+)
+
+func (wide) load(x float32, _ bool) float64 { return float64(x) }
+func (wide) store(x float64) float32        { return float32(x) }
+
+func (wideComplex) load(x complex64, conj bool) complex128 {
+	return complexes[complex128]{}.load(complex128(x), conj)
+}
+func (wideComplex) store(x complex128) complex64 { return complex64(x) }
+
+func (wideHalves) load(x float16.Float16, _ bool) float64 { return float64(x.Float32()) }
+func (wideHalves) store(x float64) float16.Float16        { return float16.Fromfloat32(oddFloat32(x)) }
+
+func (wideBrains) load(x dtype.BF16, _ bool) float64 { return float64(x.Float32()) }
+func (wideBrains) store(x float64) dtype.BF16        { return dtype.ToBF16(oddFloat32(x)) }
+
+// oddFloat64 is x for narrow types to round once: what a float64 does not hold
+// of a large int64 becomes one low bit that no narrow type keeps.
+func oddFloat64(x int64) float64 {
+	const low = 1<<12 - 1
+	m := uint64(x)
+	if x < 0 {
+		m = -m
+	}
+	if m>>53 != 0 && m&low != 0 {
+		m = m&^low | (low + 1)
+	}
+	if x < 0 {
+		return -float64(m)
+	}
+	return float64(m)
+}
+
 // oddFloat32 rounds x to a float32 so that a second rounding, to a narrower
 // type, gives what one rounding of x would: an inexact result is made odd.
 // (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved

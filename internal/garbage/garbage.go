@@ -1,0 +1,40 @@
+// Package garbage runs Go's collector and waits, within bounds, for the
+// finalizers that it found. Finalizers are anybody's, and one of them may wait
+// for the very goroutine that waits here, so no wait is without end.
+package garbage
+
+import (
+	goruntime "runtime"
+	"time"
+)
+
+// Round runs the collector once and waits at most patience until the finalizers
+// that it found have run; false if they had not.
+func Round(patience time.Duration) bool {
+	done := make(chan struct{})
+	goruntime.SetFinalizer(&[16]byte{}, func(*[16]byte) { close(done) })
+	goruntime.GC()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// patience is how long All waits for one round.
+const patience = 200 * time.Millisecond
+
+// All collects everything that is unreachable. Finalizers run in batches, and a
+// batch may begin while the collection that filled it still sweeps; the third
+// round's are in a later batch than anything that the first collection found.
+// It gives up when finalizers do not come to an end.
+func All() {
+	for range 3 {
+		if !Round(patience) && !Round(patience) { // once more: a stale word on a stack may have kept the first
+			return
+		}
+	}
+}

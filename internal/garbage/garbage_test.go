@@ -1,0 +1,39 @@
+package garbage
+
+import (
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAllRunsTheFinalizersOfWhatIsUnreachable(t *testing.T) {
+	var ran atomic.Int64
+	const many = 1000
+	for range many {
+		goruntime.SetFinalizer(&[32]byte{}, func(*[32]byte) { ran.Add(1) })
+	}
+	All()
+	if n := ran.Load(); n < many-1 { // the last may still lie on the stack
+		t.Errorf("%d of %d finalizers have run", n, many)
+	}
+}
+
+func TestAFinalizerThatWaitsForTheCallerDoesNotHangIt(t *testing.T) {
+	var mu sync.Mutex
+	mu.Lock()
+	ran := make(chan struct{})
+	goruntime.SetFinalizer(&[32]byte{}, func(*[32]byte) { mu.Lock(); mu.Unlock(); close(ran) })
+	begin := time.Now()
+	All() // while mu is held
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+	mu.Unlock()
+	<-ran
+}
