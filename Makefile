@@ -9,7 +9,7 @@ COUNT ?= 20
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: run build test race lint cover fuzz stress bench csrc cuda-sdk cuda
+.PHONY: run build test race lint cover fuzz stress bench csrc cuda-sdk cuda kernels simcuda simcuda-test gpu-bundle
 
 run: build
 	build/weir einsum 'asb,btc,cud->astud' examples/data/left.npy examples/data/middle.npy examples/data/right.npy -o build/theta.npy
@@ -62,3 +62,24 @@ cuda: build
 	@build/weir env >build/cuda.env
 	@grep -q '^export CGO_CFLAGS=' build/cuda.env || { grep -A 99 '^# no builds with -tags cuda' build/cuda.env; exit 1; }
 	. ./build/cuda.env && $(GO) build -tags cuda -o build/weir-cuda ./cmd/weir
+
+# The GPU kernels, which are committed; a test says when they are out of date.
+kernels:
+	csrc/kernels/build.sh
+
+# All that a GPU machine without Go needs, in build/gpu-bundle.tar.gz. There:
+#   tar -xzf gpu-bundle.tar.gz && weir-gpu/run.sh results
+gpu-bundle: build
+	@build/weir env >build/cuda.env
+	@grep -q '^export CGO_CFLAGS=' build/cuda.env || { grep -A 99 '^# no builds with -tags cuda' build/cuda.env; exit 1; }
+	csrc/gpu/bundle.sh
+
+# The simulated driver, cuBLAS and cuSOLVER, for tests without a GPU: a program
+# built with the cuda tag finds them by WEIR_CUDA_LIBRARY_PATH=build/simcuda.
+simcuda:
+	$(MAKE) -C csrc/simcuda OUT=$(CURDIR)/build/simcuda
+
+# Its own tests: plain, under the address and undefined-behaviour sanitizers, and
+# under the thread sanitizer.
+simcuda-test:
+	$(MAKE) -C csrc/simcuda OUT=$(CURDIR)/build/simcuda test

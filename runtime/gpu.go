@@ -1,3 +1,5 @@
+//go:build !cuda
+
 package runtime
 
 import "github.com/weirgo/weir/internal/driver"

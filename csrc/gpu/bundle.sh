@@ -1,0 +1,32 @@
+#!/bin/sh
+# Packs what a GPU machine without Go needs into build/gpu-bundle.tar.gz: test
+# binaries with the cuda tag and what they read, the command, and run.sh. It needs
+# what make cuda needs, and nothing of it goes into the bundle but Weir's own
+# code. Run it as make gpu-bundle.
+set -eu
+cd "$(dirname "$0")/../.."
+
+packages="internal/driver/cuda provider provider/blas buffer runtime tensor stream"
+most=$((60 << 20)) # bytes of the bundle
+
+. ./build/cuda.env
+work=build/gpu-bundle
+rm -rf "$work"
+mkdir -p "$work/weir-gpu/tests"
+for p in $packages; do
+	mkdir -p "$work/weir-gpu/tests/$p"
+	go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$work/weir-gpu/tests/$p/" "./$p"
+	if [ -d "$p/testdata" ]; then
+		cp -r "$p/testdata" "$work/weir-gpu/tests/$p/"
+	fi
+done
+go build -tags cuda -trimpath -ldflags '-s -w' -o "$work/weir-gpu/weir" ./cmd/weir
+cp csrc/gpu/run.sh "$work/weir-gpu/"
+cp -r examples/data "$work/weir-gpu/"
+git describe --always --dirty 2>/dev/null >"$work/weir-gpu/version" || echo unknown >"$work/weir-gpu/version"
+
+tar -C "$work" -czf build/gpu-bundle.tar.gz.new weir-gpu
+mv build/gpu-bundle.tar.gz.new build/gpu-bundle.tar.gz
+bytes=$(wc -c <build/gpu-bundle.tar.gz)
+echo "build/gpu-bundle.tar.gz: $bytes bytes"
+[ "$bytes" -le "$most" ] || { echo "gpu-bundle: that is more than $most" >&2; exit 1; }

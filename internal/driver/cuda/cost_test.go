@@ -1,0 +1,80 @@
+//go:build cuda
+
+package cuda_test
+
+import (
+	"testing"
+
+	"github.com/weirgo/weir/dtype"
+	"github.com/weirgo/weir/internal/driver"
+)
+
+// bench is what the hot path uses.
+type bench struct {
+	device       driver.Device
+	stream, next driver.Stream
+	event        driver.Event
+	blas         driver.BLAS
+	memory       driver.Ptr
+	gemm         driver.Gemm
+	kernel       driver.Kernel
+}
+
+func newBench(t testing.TB) *bench {
+	d := must(gpus(t).Open(0))
+	b := &bench{device: d, stream: must(d.NewStream(0)), next: must(d.NewStream(0)), event: must(d.NewEvent()), blas: must(d.NewBLAS())}
+	const n = 64
+	b.memory = must(d.Alloc(3 * 4 * n * n))
+	at := func(i driver.Ptr) driver.Ptr { return b.memory + i*4*n*n }
+	b.gemm = driver.Gemm{DType: dtype.Float32, M: n, N: n, K: n, Alpha: 1, A: at(0), B: at(1), C: at(2), LDA: n, LDB: n, LDC: n, Batch: 1}
+	view := driver.View{Ptr: at(0), DType: dtype.Float32, Shape: []int64{n, n}, Strides: []int64{1, n}}
+	out := view
+	out.Ptr, out.Strides = at(1), []int64{n, 1}
+	b.kernel = driver.Kernel{Op: driver.KernelCopy, Out: out, A: view}
+	t.Cleanup(func() {
+		_, _ = b.blas.Destroy(), b.event.Destroy()
+		_, _, _ = d.Free(b.memory), b.stream.Destroy(), b.next.Destroy()
+	})
+	return b
+}
+
+func (b *bench) calls() map[string]func() error {
+	return map[string]func() error{
+		"Record":            func() error { return b.stream.Record(b.event) },
+		"Wait":              func() error { return b.next.Wait(b.event) },
+		"Stream.Query":      func() error { _, err := b.stream.Query(); return err },
+		"Event.Query":       func() error { _, err := b.event.Query(); return err },
+		"Gemm":              func() error { return b.blas.Gemm(b.stream, &b.gemm) },
+		"Launch":            func() error { return b.stream.Launch(&b.kernel) },
+		"Copy":              func() error { return b.stream.Copy(b.memory, b.memory+1<<14, 1<<10) },
+		"Zero":              func() error { return b.stream.Zero(b.memory, 1<<10) },
+		"Synchronize":       b.stream.Synchronize,
+		"Event.Synchronize": b.event.Synchronize,
+	}
+}
+
+func TestTheHotPathAllocatesNothing(t *testing.T) {
+	b := newBench(t)
+	for name, call := range b.calls() {
+		if n := testing.AllocsPerRun(100, func() {
+			if err := call(); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func BenchmarkCalls(b *testing.B) {
+	for name, call := range newBench(b).calls() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := call(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

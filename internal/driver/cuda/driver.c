@@ -1,0 +1,292 @@
+//go:build cuda
+
+#include "driver.h"
+
+#include <cuda.h>
+
+/* How often a wait asks before it sleeps: about 20 us, what falling asleep and
+   waking up cost. */
+enum { impatience = 64 };
+
+/* WITH runs an expression with the context current, and answers its value. */
+#define WITH(context, expression)                                       \
+	do {                                                            \
+		CUresult result_ = cuCtxPushCurrent((CUcontext)(context)); \
+		if (result_ != CUDA_SUCCESS)                            \
+			return result_;                                 \
+		result_ = (CUresult)(expression);                       \
+		CUcontext popped_;                                      \
+		cuCtxPopCurrent(&popped_);                              \
+		return result_;                                         \
+	} while (0)
+
+const char *weir_error_name(int code) {
+	const char *text = NULL;
+	return cuGetErrorName((CUresult)code, &text) == CUDA_SUCCESS && text ? text : "";
+}
+
+const char *weir_error_text(int code) {
+	const char *text = NULL;
+	return cuGetErrorString((CUresult)code, &text) == CUDA_SUCCESS && text ? text : "";
+}
+
+static CUresult stream_new(int priority, uintptr_t *stream) {
+	return cuStreamCreateWithPriority((CUstream *)stream, CU_STREAM_NON_BLOCKING, priority);
+}
+
+int weir_context_open(int device, uintptr_t *context, uintptr_t *probe) {
+	CUcontext made;
+	CUresult result = cuDevicePrimaryCtxRetain(&made, device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = weir_stream_new((uintptr_t)made, 0, probe);
+	if (result != CUDA_SUCCESS)
+		cuDevicePrimaryCtxRelease(device);
+	*context = (uintptr_t)made;
+	return result;
+}
+
+int weir_context_close(int device, uintptr_t context, uintptr_t probe) {
+	weir_stream_destroy(context, probe);
+	return cuDevicePrimaryCtxRelease(device);
+}
+
+int weir_context_synchronize(uintptr_t context) { WITH(context, cuCtxSynchronize()); }
+
+int weir_context_push(uintptr_t context) { return cuCtxPushCurrent((CUcontext)context); }
+
+int weir_context_pop(void) {
+	CUcontext popped;
+	return cuCtxPopCurrent(&popped);
+}
+
+int weir_memory_info(uintptr_t context, size_t *free, size_t *total) { WITH(context, cuMemGetInfo(free, total)); }
+
+int weir_stream_new(uintptr_t context, int priority, uintptr_t *stream) { WITH(context, stream_new(priority, stream)); }
+
+int weir_stream_destroy(uintptr_t context, uintptr_t stream) { WITH(context, cuStreamDestroy((CUstream)stream)); }
+
+int weir_stream_query(uintptr_t context, uintptr_t stream) { WITH(context, cuStreamQuery((CUstream)stream)); }
+
+static CUresult ask_stream(CUstream stream) {
+	CUresult result = CUDA_ERROR_NOT_READY;
+	for (int i = 0; i < impatience && result == CUDA_ERROR_NOT_READY; i++)
+		result = cuStreamQuery(stream);
+	return result;
+}
+
+static CUresult wait_event(CUevent event) {
+	CUresult result = CUDA_ERROR_NOT_READY;
+	for (int i = 0; i < impatience && result == CUDA_ERROR_NOT_READY; i++)
+		result = cuEventQuery(event);
+	return result == CUDA_ERROR_NOT_READY ? cuEventSynchronize(event) : result;
+}
+
+static CUresult synchronize(CUstream stream, CUevent event) {
+	CUresult result = ask_stream(stream);
+	if (result != CUDA_ERROR_NOT_READY)
+		return result;
+	result = cuEventRecord(event, stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = wait_event(event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* The stream may notice its end a moment after the event; or later work has come. */
+	result = ask_stream(stream);
+	return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+}
+
+int weir_stream_synchronize(uintptr_t context, uintptr_t stream, uintptr_t event) {
+	WITH(context, synchronize((CUstream)stream, (CUevent)event));
+}
+
+int weir_event_new(uintptr_t context, uintptr_t *event) {
+	WITH(context, cuEventCreate((CUevent *)event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
+}
+
+int weir_event_destroy(uintptr_t context, uintptr_t event) { WITH(context, cuEventDestroy((CUevent)event)); }
+
+int weir_event_query(uintptr_t context, uintptr_t event) { WITH(context, cuEventQuery((CUevent)event)); }
+
+int weir_event_synchronize(uintptr_t context, uintptr_t event) { WITH(context, wait_event((CUevent)event)); }
+
+static int record(CUstream stream, CUevent event, int moves) {
+	if (moves) {
+		CUresult result = cuEventQuery(event);
+		if (result != CUDA_SUCCESS)
+			return result == CUDA_ERROR_NOT_READY ? weir_unfinished : (int)result;
+	}
+	return cuEventRecord(event, stream);
+}
+
+int weir_record(uintptr_t context, uintptr_t stream, uintptr_t event, int moves) {
+	WITH(context, record((CUstream)stream, (CUevent)event, moves));
+}
+
+int weir_wait(uintptr_t context, uintptr_t stream, uintptr_t event) {
+	WITH(context, cuStreamWaitEvent((CUstream)stream, (CUevent)event, 0));
+}
+
+int weir_copy(uintptr_t context, uintptr_t stream, uint64_t dst, uint64_t src, size_t bytes) {
+	WITH(context, cuMemcpyAsync(dst, src, bytes, (CUstream)stream));
+}
+
+static CUresult copy_marked(CUstream stream, uint64_t dst, uint64_t src, size_t bytes, CUevent event) {
+	CUresult result = cuMemcpyAsync(dst, src, bytes, stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = cuEventRecord(event, stream);
+	if (result != CUDA_SUCCESS)
+		cuStreamSynchronize(stream); /* nothing else says when the memory may be reused */
+	return result;
+}
+
+int weir_copy_marked(uintptr_t context, uintptr_t stream, uint64_t dst, uint64_t src, size_t bytes, uintptr_t event) {
+	WITH(context, copy_marked((CUstream)stream, dst, src, bytes, (CUevent)event));
+}
+
+int weir_zero(uintptr_t context, uintptr_t stream, uint64_t dst, size_t bytes) {
+	WITH(context, cuMemsetD8Async(dst, 0, bytes, (CUstream)stream));
+}
+
+int weir_alloc(uintptr_t context, size_t bytes, uint64_t *address) {
+	WITH(context, cuMemAlloc((CUdeviceptr *)address, bytes));
+}
+
+static CUresult free_plain(uint64_t address) {
+	CUresult result = cuCtxSynchronize();
+	CUresult freed = cuMemFree(address);
+	return result != CUDA_SUCCESS ? result : freed;
+}
+
+int weir_free(uintptr_t context, uint64_t address) { WITH(context, free_plain(address)); }
+
+int weir_alloc_host(uintptr_t context, size_t bytes, uint64_t *address) {
+	WITH(context, cuMemHostAlloc((void **)address, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+}
+
+int weir_free_host(uintptr_t context, uint64_t address) { WITH(context, cuMemFreeHost((void *)address)); }
+
+static CUresult pool_get(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t *value) {
+	cuuint64_t got = 0;
+	CUresult result = cuMemPoolGetAttribute(pool, attribute, &got);
+	*value = got;
+	return result;
+}
+
+static CUresult pool_new(int device, uint64_t threshold, size_t limit, CUmemoryPool *pool) {
+	CUmemPoolProps properties = {
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+	};
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	(void)limit;
+#if CUDA_VERSION >= 12020
+	/* The driver keeps the limit, if it is new enough to know that field. */
+	properties.maxSize = limit;
+	if (limit)
+		result = cuMemPoolCreate(pool, &properties);
+	properties.maxSize = 0;
+#endif
+	if (result != CUDA_SUCCESS)
+		result = cuMemPoolCreate(pool, &properties);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Reuse that is bought by making a stream wait is no reuse. */
+	int off = 0;
+	cuuint64_t keep = threshold;
+	result = cuMemPoolSetAttribute(*pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
+	if (result == CUDA_SUCCESS)
+		result = cuMemPoolSetAttribute(*pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+	if (result != CUDA_SUCCESS)
+		cuMemPoolDestroy(*pool);
+	return result;
+}
+
+int weir_pool_new(uintptr_t context, int device, uint64_t threshold, size_t limit, uintptr_t *pool) {
+	WITH(context, pool_new(device, threshold, limit, (CUmemoryPool *)pool));
+}
+
+static CUresult pool_alloc(CUmemoryPool pool, CUstream stream, size_t bytes, uint64_t limit, uint64_t *address, uint64_t *held) {
+	CUresult result = cuMemAllocFromPoolAsync((CUdeviceptr *)address, bytes, pool, stream);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+		cuMemPoolTrimTo(pool, 0);
+		result = cuMemAllocFromPoolAsync((CUdeviceptr *)address, bytes, pool, stream);
+	}
+	if (!limit || result == CUDA_ERROR_OUT_OF_MEMORY) {
+		if (result != CUDA_SUCCESS)
+			pool_get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, held);
+		return result;
+	}
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = pool_get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, held);
+	if (result == CUDA_SUCCESS && *held > limit) {
+		cuMemPoolTrimTo(pool, limit); /* giving back what else is unused may do */
+		result = pool_get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, held);
+	}
+	if (result == CUDA_SUCCESS && *held <= limit)
+		return CUDA_SUCCESS;
+	cuMemFreeAsync(*address, stream);
+	cuMemPoolTrimTo(pool, limit);
+	pool_get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, held);
+	return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
+}
+
+int weir_pool_alloc(uintptr_t context, uintptr_t pool, uintptr_t stream, size_t bytes, uint64_t limit, uint64_t *address, uint64_t *held) {
+	WITH(context, pool_alloc((CUmemoryPool)pool, (CUstream)stream, bytes, limit, address, held));
+}
+
+int weir_pool_free(uintptr_t context, uintptr_t stream, uint64_t address) {
+	WITH(context, cuMemFreeAsync(address, (CUstream)stream));
+}
+
+static CUresult pool_trim(CUmemoryPool pool, uint64_t keep) {
+	uint64_t used, held;
+	CUresult result = pool_get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+	if (result == CUDA_SUCCESS)
+		result = cuMemPoolTrimTo(pool, used + keep);
+	if (result == CUDA_SUCCESS)
+		result = pool_get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held);
+	/* The driver gives back whole pieces, and may keep more than it was told. */
+	return result == CUDA_SUCCESS && held > used + keep ? cuMemPoolTrimTo(pool, 0) : result;
+}
+
+int weir_pool_trim(uintptr_t context, uintptr_t pool, uint64_t keep) {
+	WITH(context, pool_trim((CUmemoryPool)pool, keep));
+}
+
+static CUresult pool_held(CUmemoryPool pool, uint64_t *held, uint64_t *high) {
+	CUresult result = pool_get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, held);
+	return result == CUDA_SUCCESS ? pool_get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, high) : result;
+}
+
+int weir_pool_held(uintptr_t context, uintptr_t pool, uint64_t *held, uint64_t *high) {
+	WITH(context, pool_held((CUmemoryPool)pool, held, high));
+}
+
+static CUresult pool_destroy(CUmemoryPool pool) {
+	CUresult result = cuCtxSynchronize();
+	cuMemPoolTrimTo(pool, 0);
+	CUresult destroyed = cuMemPoolDestroy(pool);
+	return result != CUDA_SUCCESS ? result : destroyed;
+}
+
+int weir_pool_destroy(uintptr_t context, uintptr_t pool) { WITH(context, pool_destroy((CUmemoryPool)pool)); }
+
+int weir_module_load(uintptr_t context, const void *image, uintptr_t *module) {
+	WITH(context, cuModuleLoadData((CUmodule *)module, image));
+}
+
+int weir_module_unload(uintptr_t context, uintptr_t module) { WITH(context, cuModuleUnload((CUmodule)module)); }
+
+int weir_module_function(uintptr_t context, uintptr_t module, const char *name, uintptr_t *function) {
+	WITH(context, cuModuleGetFunction((CUfunction *)function, (CUmodule)module, name));
+}
+
+int weir_launch(uintptr_t context, uintptr_t stream, uintptr_t function, unsigned blocks, unsigned threads, void *parameter) {
+	void *parameters[] = {parameter};
+	WITH(context, cuLaunchKernel((CUfunction)function, blocks, 1, 1, threads, 1, 1, 0, (CUstream)stream, parameters, NULL));
+}

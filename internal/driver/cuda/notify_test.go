@@ -1,0 +1,132 @@
+//go:build cuda
+
+package cuda_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/driver/cuda/cudatest"
+)
+
+// waker hands on what it is told.
+type waker chan error
+
+func (w waker) Wake(err error) { w <- err }
+
+func (w waker) woken(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-w:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatal("the waker was not woken")
+		return nil
+	}
+}
+
+// eventfds counts the process's eventfds; Go's own poller has one.
+func eventfds(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	ok(t, err)
+	n := 0
+	for _, f := range files {
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.Contains(to, "eventfd") {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitEventfds waits until there are that many: the reader ends on its own.
+func awaitEventfds(t *testing.T, want int) {
+	t.Helper()
+	for deadline := time.After(30 * time.Second); eventfds(t) != want; {
+		select {
+		case <-deadline:
+			t.Fatalf("there are %d eventfds; expected %d", eventfds(t), want)
+		default:
+		}
+	}
+}
+
+// TestTheReaderEndsWithTheLastObject leaves the reader's goroutine to goleak.
+func TestTheReaderEndsWithTheLastObject(t *testing.T) {
+	f := gpus(t)
+	r, w, err := os.Pipe() // has Go's poller begin
+	ok(t, err)
+	ok(t, errors.Join(r.Close(), w.Close()))
+	const before = 1
+	awaitEventfds(t, before) // of an earlier test
+	for range 3 {
+		d := must(f.Open(0))
+		s := must(d.NewStream(0))
+		woken := make(waker, 1)
+		ok(t, s.Notify(woken))
+		ok(t, woken.woken(t))
+		if eventfds(t) != before+1 {
+			t.Errorf("%d eventfds while a stream lives; expected %d", eventfds(t), before+1)
+		}
+		ok(t, s.Destroy())
+		awaitEventfds(t, before)
+	}
+}
+
+// TestADestroyedStreamsNotificationKeepsTheContext destroys the only object while
+// its notification is pending.
+func TestADestroyedStreamsNotificationKeepsTheContext(t *testing.T) {
+	d := must(gpus(t).Open(0))
+	s := must(d.NewStream(0))
+	release, err := cudatest.Stall(s)
+	ok(t, err)
+	woken := make(waker, 1)
+	ok(t, errors.Join(s.Notify(woken), s.Destroy()))
+	release()
+	ok(t, woken.woken(t))
+}
+
+// TestTheWatchdogSeesADeathThatNobodyMet has a device die while no call is made.
+func TestTheWatchdogSeesADeathThatNobodyMet(t *testing.T) {
+	simulated(t)
+	d := must(gpus(t).Open(0))
+	t.Cleanup(func() { revive(t) })
+	s := must(d.NewStream(0))
+	release, err := cudatest.Stall(s)
+	ok(t, err)
+	defer release()
+	woken := make(waker, 1)
+	ok(t, s.Notify(woken))
+	cudatest.KillUnseen(0, 719)
+	err = woken.woken(t)
+	var e *weir.Error
+	if !errors.Is(err, weir.ErrDeviceLost) || !errors.As(err, &e) || e.Name != "CUDA_ERROR_LAUNCH_FAILED" || e.Code != 719 {
+		t.Errorf("woken with %v; expected CUDA_ERROR_LAUNCH_FAILED", err)
+	}
+	_ = s.Destroy()
+}
+
+// TestACallbackThatNeverComesIsGivenUpWithItsDevice loses a host function; its
+// waker hears of the device's death alone.
+func TestACallbackThatNeverComesIsGivenUpWithItsDevice(t *testing.T) {
+	simulated(t)
+	d := must(gpus(t).Open(0))
+	t.Cleanup(func() { revive(t) })
+	s := must(d.NewStream(0))
+	cudatest.DropCallbacks(1)
+	lost, next := make(waker, 2), make(waker, 2)
+	ok(t, errors.Join(s.Notify(lost), s.Notify(next)))
+	ok(t, next.woken(t))
+	if len(lost) != 0 {
+		t.Fatal("the lost callback came")
+	}
+	cause := cudatest.Kill(d)
+	if err := lost.woken(t); !errors.Is(err, cause) {
+		t.Errorf("woken with %v; expected %v", err, cause)
+	}
+	_ = s.Destroy()
+}
