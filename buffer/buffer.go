@@ -225,11 +225,16 @@ func (b *Buffer) host(ctx context.Context, op string, write bool, fn func([]byte
 			return err
 		}
 		if c.settled(writer, write) {
-			defer c.leave(write, stream.Completion{})
-			return fn(hostmem.Bytes(uintptr(addr), bytes))
+			return c.during(write, hostmem.Bytes(uintptr(addr), bytes), fn)
 		}
 		c.leave(write, stream.Completion{})
 	}
+}
+
+// during runs fn and closes the access, on every way out.
+func (c *core) during(write bool, memory []byte, fn func([]byte) error) error {
+	defer c.leave(write, stream.Completion{})
+	return fn(memory)
 }
 
 // Wait waits until the latest writer is done, or ctx ends. It opens no access.
