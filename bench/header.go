@@ -27,7 +27,7 @@ type Header struct {
 }
 
 // influential are the environment variables that change results.
-var influential = []string{"WEIR_BLAS", "WEIR_BLAS_DIR", "WEIR_DEBUG", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",
+var influential = []string{"WEIR_BLAS", "WEIR_BLAS_DIR", "WEIR_DEBUG", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",
 	"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}
 
 // NewHeader describes a run on d, now; version is that of Weir, and command the
