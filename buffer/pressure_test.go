@@ -46,7 +46,7 @@ func TestAFinalizerThatWaitsForTheAllocatorDoesNotHangIt(t *testing.T) {
 	var mu sync.Mutex
 	mu.Lock()
 	ran := make(chan struct{})
-	goruntime.SetFinalizer(&[32]byte{}, func(*[32]byte) { mu.Lock(); mu.Unlock(); close(ran) })
+	goruntime.SetFinalizer(&[32]byte{}, func(*[32]byte) { mu.Lock(); defer mu.Unlock(); close(ran) })
 	for range 4 {
 		w.free(w.new(300 << 20)) // beyond the least pressure
 	}

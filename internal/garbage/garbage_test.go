@@ -28,7 +28,7 @@ func TestAFinalizerThatWaitsForTheCallerDoesNotHangIt(t *testing.T) {
 	var mu sync.Mutex
 	mu.Lock()
 	ran := make(chan struct{})
-	goruntime.SetFinalizer(&[32]byte{}, func(*[32]byte) { mu.Lock(); mu.Unlock(); close(ran) })
+	goruntime.SetFinalizer(&[32]byte{}, func(*[32]byte) { mu.Lock(); defer mu.Unlock(); close(ran) })
 	begin := time.Now()
 	All() // while mu is held
 	if took := time.Since(begin); took > 10*time.Second {
