@@ -32,8 +32,11 @@ const patience = 200 * time.Millisecond
 // round's are in a later batch than anything that the first collection found.
 // It gives up when finalizers do not come to an end.
 func All() {
-	for range 3 {
-		if !Round(patience) && !Round(patience) { // once more: a stale word on a stack may have kept the first
+	late := 0
+	for done := 0; done < 3; {
+		if Round(patience) {
+			done++
+		} else if late++; late == 2 { // once is a stale word on a stack that kept the sentinel
 			return
 		}
 	}
