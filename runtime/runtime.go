@@ -229,8 +229,8 @@ func collect(held func() bool) {
 	}
 }
 
-// Collect runs Go's collector and waits until the memory of unreachable arrays
-// has been given back. Weir does so itself before it reports that memory is
+// Collect runs Go's collector and waits, within bounds, until unreachable arrays
+// have been handed to the reclaimer. Weir does so itself before it reports that memory is
 // exhausted.
 func Collect() { garbage.All() }
 

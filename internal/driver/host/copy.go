@@ -141,7 +141,7 @@ func transposeBits[S any](l *loop, fast int) {
 						to := elements[S](at[0] + uintptr((i+p)*x.step[0]+j*y.step[0]))
 						from := elements[S](at[1] + uintptr((i+p)*x.step[1]+j*y.step[1]))
 						for range width {
-							*to.at(0) = *from.at(0)
+							*to.at() = *from.at()
 							to.move(y.step[0])
 							from.move(y.step[1])
 						}
@@ -160,7 +160,7 @@ func convert[S, D any](l *loop, f func(S) D) func() {
 		l.run(func(r *row) {
 			to, from := elements[D](r.ptr[0]), elements[S](r.ptr[1])
 			for range r.n {
-				*to.at(0) = f(*from.at(0))
+				*to.at() = f(*from.at())
 				to.move(r.step[0])
 				from.move(r.step[1])
 			}

@@ -151,7 +151,7 @@ func arithmetic[S any, N number, C storage[S, N]](k *driver.Kernel, c C, alpha, 
 			l.run(func(r *row) {
 				out := elements[S](r.ptr[0])
 				for range r.n {
-					*out.at(0) = value
+					*out.at() = value
 					out.move(r.step[0])
 				}
 			})
@@ -162,7 +162,7 @@ func arithmetic[S any, N number, C storage[S, N]](k *driver.Kernel, c C, alpha, 
 			l.run(func(r *row) {
 				out, a, b := elements[S](r.ptr[0]), elements[S](r.ptr[1]), elements[S](r.ptr[2])
 				for range r.n {
-					*out.at(0) = c.store(c.load(*a.at(0), conjA) * c.load(*b.at(0), conjB))
+					*out.at() = c.store(c.load(*a.at(), conjA) * c.load(*b.at(), conjB))
 					out.move(r.step[0])
 					a.move(r.step[1])
 					b.move(r.step[2])
@@ -176,11 +176,11 @@ func arithmetic[S any, N number, C storage[S, N]](k *driver.Kernel, c C, alpha, 
 			l.run(func(r *row) {
 				out, a := elements[S](r.ptr[0]), elements[S](r.ptr[1])
 				for range r.n {
-					v := alpha * c.load(*a.at(0), conjA)
+					v := alpha * c.load(*a.at(), conjA)
 					if beta != zero {
-						v += beta * c.load(*out.at(0), false)
+						v += beta * c.load(*out.at(), false)
 					}
-					*out.at(0) = c.store(v)
+					*out.at() = c.store(v)
 					out.move(r.step[0])
 					a.move(r.step[1])
 				}
@@ -199,11 +199,11 @@ func arithmetic[S any, N number, C storage[S, N]](k *driver.Kernel, c C, alpha, 
 				inner.runAt(at, func(q *row) {
 					a := elements[S](q.ptr[0])
 					for range q.n {
-						sum += c.load(*a.at(0), conjA)
+						sum += c.load(*a.at(), conjA)
 						a.move(q.step[0])
 					}
 				})
-				*out.at(0) = c.store(sum)
+				*out.at() = c.store(sum)
 				out.move(r.step[0])
 				at += uintptr(r.step[1])
 			}
@@ -216,5 +216,5 @@ type cursor[S any] struct{ p uintptr }
 
 func elements[S any](p uintptr) cursor[S] { return cursor[S]{p} }
 
-func (c *cursor[S]) at(offset uintptr) *S { return (*S)(hostmem.Pointer(c.p + offset)) }
-func (c *cursor[S]) move(step int64)      { c.p += uintptr(step) }
+func (c *cursor[S]) at() *S          { return (*S)(hostmem.Pointer(c.p)) }
+func (c *cursor[S]) move(step int64) { c.p += uintptr(step) }
