@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"time"
+
 	"github.com/weirgo/weir/dtype"
 )
 
@@ -68,6 +70,9 @@ type Device interface {
 	NewStream(priority int) (Stream, error)
 	// NewEvent makes a non-timing event. Unrecorded, it counts as done.
 	NewEvent() (Event, error)
+	// NewMark makes a mark, which has the time. It is for profiling alone: it
+	// costs the device more than an event does.
+	NewMark() (Mark, error)
 	// NewPool makes a stream-ordered memory pool; ErrNotSupported without
 	// Capabilities.StreamOrderedPools.
 	NewPool(PoolConfig) (Pool, error)
@@ -93,6 +98,9 @@ type Stream interface {
 	// done. Of an event of another family: ErrNotSupported unless the stream's
 	// family can wait for it.
 	Wait(e Event) error
+	// Mark puts m at the tail of the stream: the device notes the time when the
+	// work submitted so far is done.
+	Mark(m Mark) error
 	// Notify has w woken when all work submitted so far is done, or when the
 	// context has died. It costs the stream more than an event does.
 	Notify(w Waker) error
@@ -128,6 +136,15 @@ type Event interface {
 	Query() (bool, error)
 	// Synchronize waits for the latest record.
 	Synchronize() error
+	Destroy() error
+}
+
+// Mark is a place in a stream with the device's time. It is put on streams of
+// its own device.
+type Mark interface {
+	// Since waits for both marks' latest places and answers the time from
+	// earlier's to this one's, on one device's clock.
+	Since(earlier Mark) (time.Duration, error)
 	Destroy() error
 }
 
@@ -222,6 +239,7 @@ const (
 // have integer real parts and arithmetic wraps.
 type Gemm struct {
 	DType                     dtype.DType
+	Compute                   Compute
 	OpA, OpB                  Op
 	M, N, K                   int64
 	Alpha, Beta               complex128
@@ -231,17 +249,71 @@ type Gemm struct {
 	StrideA, StrideB, StrideC int64
 }
 
+// Compute says how precisely the terms of a product are multiplied. Sums are
+// those of the element type, of float32 for the 16-bit types, in every case; a
+// family may always be more precise than asked.
+type Compute uint8
+
+const (
+	// ComputeExact multiplies in the element type: float32 keeps its 24 bits,
+	// 16-bit elements are multiplied and summed in float32.
+	ComputeExact Compute = iota
+	// ComputeTF32, ComputeBF16 and ComputeFP16 may round float32 and complex64
+	// elements to 11, 8 and 11 bits before they are multiplied; FP16 also to
+	// its range. Other element types ignore them.
+	ComputeTF32
+	ComputeBF16
+	ComputeFP16
+)
+
+// GemmGroup is products of one shape at addresses of their own: product i is
+// As[i], Bs[i], Cs[i] with what Gemm says, whose own addresses, batch and
+// strides are not read. The three have one length. No C overlaps another, of
+// any group of the call.
+type GemmGroup struct {
+	Gemm
+	As, Bs, Cs []Ptr
+}
+
 // BLAS is a library handle; one goroutine at a time.
 type BLAS interface {
 	Gemm(s Stream, g *Gemm) error
+	// GemmGroups submits all products of all groups, in any order, as few
+	// launches: one for a group, or one for several groups where the library
+	// can.
+	GemmGroups(s Stream, groups []GemmGroup) error
 	// WorkspaceBytes is what the handle holds now.
 	WorkspaceBytes() int64
 	Destroy() error
 }
 
-// Solver is a dense linear algebra handle; one goroutine at a time. Its
-// operations come with package provider/solver.
+// Factors says which singular vectors are asked for.
+type Factors uint8
+
+const (
+	FactorsNone Factors = iota // S alone
+	FactorsThin                // U is M×K, VH K×N, with K = min(M, N)
+	FactorsFull                // U is M×M, VH N×N
+)
+
+// SVD is A = U·diag(S)·VH of an M×N matrix of one of the four types of BLAS,
+// column-major; leading dimensions are in elements. S has min(M, N) elements of
+// the real type, from large to small. A is destroyed. Where the iteration does
+// not converge, all results are NaN. Nothing overlaps.
+type SVD struct {
+	DType          dtype.DType
+	Factors        Factors
+	M, N           int64
+	A, S, U, VH    Ptr // U and VH are not read without factors
+	LDA, LDU, LDVH int64
+}
+
+// Solver is a dense linear algebra handle; one goroutine at a time.
 type Solver interface {
+	// SVD submits a decomposition. The handle's workspace grows to what it
+	// needs; growing may wait for the handle's earlier work.
+	SVD(s Stream, p *SVD) error
+	// WorkspaceBytes is what the handle holds now.
 	WorkspaceBytes() int64
 	Destroy() error
 }

@@ -6,7 +6,6 @@ package cuda
 // #cgo noescape weir_blas_new
 // #cgo noescape weir_blas_gemm
 // #cgo nocallback weir_blas_gemm
-// #cgo noescape weir_solver_new
 import "C"
 
 import (
@@ -142,41 +141,4 @@ func (b *blas) Destroy() error {
 		return err
 	}
 	return b.device.check(op, C.weir_blas_destroy(b.context.handle, b.handle))
-}
-
-// solver is a cuSOLVER handle.
-type solver struct {
-	device    *device
-	context   *context
-	handle    C.uintptr_t
-	destroyed atomic.Bool
-}
-
-func (d *device) NewSolver() (driver.Solver, error) {
-	const op = "Device.NewSolver"
-	c, err := d.retain(op)
-	if err != nil {
-		return nil, err
-	}
-	s := &solver{device: d, context: c}
-	if err := d.checkLibrary(op, "cusolver", c, C.weir_solver_new(c.handle, &s.handle)); err != nil {
-		d.release()
-		return nil, err
-	}
-	return s, nil
-}
-
-// WorkspaceBytes is 0: operations bring their own.
-func (s *solver) WorkspaceBytes() int64 { return 0 }
-
-func (s *solver) Destroy() error {
-	const op = "Solver.Destroy"
-	if s.destroyed.Swap(true) {
-		return s.device.alive(op)
-	}
-	defer s.device.release()
-	if err := s.device.alive(op); err != nil {
-		return err
-	}
-	return s.device.checkLibrary(op, "cusolver", s.context, C.weir_solver_destroy(s.context.handle, s.handle))
 }

@@ -18,6 +18,7 @@ const (
 	DeviceMemory    Call = "Device.Memory"
 	DeviceNewStream Call = "Device.NewStream"
 	DeviceNewEvent  Call = "Device.NewEvent"
+	DeviceNewMark   Call = "Device.NewMark"
 	DeviceNewPool   Call = "Device.NewPool"
 	DeviceAlloc     Call = "Device.Alloc"
 	DeviceFree      Call = "Device.Free"
@@ -28,6 +29,7 @@ const (
 
 	StreamRecord      Call = "Stream.Record"
 	StreamWait        Call = "Stream.Wait"
+	StreamMark        Call = "Stream.Mark"
 	StreamNotify      Call = "Stream.Notify"
 	StreamQuery       Call = "Stream.Query"
 	StreamSynchronize Call = "Stream.Synchronize"
@@ -43,26 +45,31 @@ const (
 	EventSynchronize Call = "Event.Synchronize"
 	EventDestroy     Call = "Event.Destroy"
 
+	MarkSince   Call = "Mark.Since"
+	MarkDestroy Call = "Mark.Destroy"
+
 	PoolAlloc   Call = "Pool.Alloc"
 	PoolFree    Call = "Pool.Free"
 	PoolTrim    Call = "Pool.Trim"
 	PoolStats   Call = "Pool.Stats"
 	PoolDestroy Call = "Pool.Destroy"
 
-	BLASGemm      Call = "BLAS.Gemm"
-	BLASDestroy   Call = "BLAS.Destroy"
-	SolverDestroy Call = "Solver.Destroy"
+	BLASGemm       Call = "BLAS.Gemm"
+	BLASGemmGroups Call = "BLAS.GemmGroups"
+	BLASDestroy    Call = "BLAS.Destroy"
+	SolverSVD      Call = "Solver.SVD"
+	SolverDestroy  Call = "Solver.Destroy"
 )
 
 var calls = []Call{
 	FamilyOpen,
-	DeviceSelect, DeviceMemory, DeviceNewStream, DeviceNewEvent, DeviceNewPool,
+	DeviceSelect, DeviceMemory, DeviceNewStream, DeviceNewEvent, DeviceNewMark, DeviceNewPool,
 	DeviceAlloc, DeviceFree, DeviceAllocHost, DeviceFreeHost, DeviceNewBLAS, DeviceNewSolver,
-	StreamRecord, StreamWait, StreamNotify, StreamQuery, StreamSynchronize, StreamDestroy,
+	StreamRecord, StreamWait, StreamMark, StreamNotify, StreamQuery, StreamSynchronize, StreamDestroy,
 	StreamCopy, StreamCopyIn, StreamCopyOut, StreamZero, StreamLaunch, StreamCall,
-	EventQuery, EventSynchronize, EventDestroy,
+	EventQuery, EventSynchronize, EventDestroy, MarkSince, MarkDestroy,
 	PoolAlloc, PoolFree, PoolTrim, PoolStats, PoolDestroy,
-	BLASGemm, BLASDestroy, SolverDestroy,
+	BLASGemm, BLASGemmGroups, BLASDestroy, SolverSVD, SolverDestroy,
 }
 
 // Calls lists every call that can be made to fail; Any is not one of them.

@@ -15,6 +15,10 @@ func (b *blas) Gemm(s driver.Stream, g *driver.Gemm) error {
 	return b.dev.do(BLASGemm, func() error { return b.inner.Gemm(Unwrap(s), g) })
 }
 
+func (b *blas) GemmGroups(s driver.Stream, groups []driver.GemmGroup) error {
+	return b.dev.do(BLASGemmGroups, func() error { return b.inner.GemmGroups(Unwrap(s), groups) })
+}
+
 type solver struct {
 	dev   *device
 	inner driver.Solver
@@ -23,3 +27,7 @@ type solver struct {
 func (s *solver) Unwrap() driver.Solver { return s.inner }
 func (s *solver) WorkspaceBytes() int64 { return s.inner.WorkspaceBytes() }
 func (s *solver) Destroy() error        { return s.dev.do(SolverDestroy, s.inner.Destroy) }
+
+func (s *solver) SVD(st driver.Stream, p *driver.SVD) error {
+	return s.dev.do(SolverSVD, func() error { return s.inner.SVD(Unwrap(st), p) })
+}

@@ -149,9 +149,3 @@ func checkGemm(d *device, g *driver.Gemm) error {
 	}
 	return nil
 }
-
-// solver is one handle of the host's dense linear algebra.
-type solver struct{}
-
-func (solver) WorkspaceBytes() int64 { return 0 }
-func (solver) Destroy() error        { return nil }
