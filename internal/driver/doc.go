@@ -12,8 +12,11 @@
 //
 //  1. Work submitted to one stream runs in submission order; work on different
 //     streams runs in any order, and may overlap, except as events order it.
-//  2. Submission never waits for device work, except where a method says so.
-//     Arguments are captured by the call and may be reused when it returns.
+//  2. Submission never waits for device work, except where a method says so,
+//     where an operation's first use in the process loads its code, and where a
+//     stream has more unfinished work than its device takes (1000 operations on
+//     an H200). Arguments are captured by the call and may be reused when it
+//     returns.
 //  3. Stream.Record captures the stream's tail; Stream.Wait captures the
 //     event's latest record at the time of the call. Waits work across the
 //     devices of a family. An enqueued wait survives Event.Destroy.

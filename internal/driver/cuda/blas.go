@@ -102,10 +102,6 @@ func (s *stream) scale(op string, g *driver.Gemm) error {
 
 // integers is a product that cuBLAS has not.
 func (s *stream) integers(op string, g *driver.Gemm) error {
-	f, err := s.context.kernels.get(op, s.context)
-	if err != nil {
-		return err
-	}
 	p := kernels.Product{
 		A: uint64(g.A), B: uint64(g.B), C: uint64(g.C),
 		M: g.M, N: g.N, K: g.K, Batch: g.Batch,
@@ -114,7 +110,7 @@ func (s *stream) integers(op string, g *driver.Gemm) error {
 		Alpha: integer(g.DType, real(g.Alpha)), Beta: integer(g.DType, real(g.Beta)),
 		TransA: flag(g.OpA != driver.NoTrans), TransB: flag(g.OpB != driver.NoTrans),
 	}
-	return s.run(op, f.product[g.DType], unsafe.Pointer(&p), g.M*g.N*g.Batch, kernels.Block)
+	return s.run(op, s.context.kernels.product[g.DType], unsafe.Pointer(&p), g.M*g.N*g.Batch, kernels.Block)
 }
 
 func integer(t dtype.DType, x float64) int64 {

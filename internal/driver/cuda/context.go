@@ -17,7 +17,7 @@ type context struct {
 
 	references int
 
-	kernels kernelSet
+	kernels functions
 	events  eventCache
 	staging staging
 }
@@ -45,9 +45,8 @@ func (d *device) retain(op string) (*context, error) {
 		d.mu.Unlock()
 
 		c := &context{device: d, references: 1}
-		err := d.check(op, C.weir_context_open(C.int(d.handle), &c.handle, &c.probe))
+		err := c.open(op)
 		if err == nil {
-			c.staging.context = c
 			notices.opened()
 		}
 		d.mu.Lock()
@@ -62,6 +61,20 @@ func (d *device) retain(op string) (*context, error) {
 		}
 		return c, nil
 	}
+}
+
+// open makes the primary context, with its kernels.
+func (c *context) open(op string) error {
+	d := c.device
+	c.staging.context = c
+	if err := d.check(op, C.weir_context_open(C.int(d.handle), &c.handle, &c.probe)); err != nil {
+		return err
+	}
+	if err := c.kernels.load(op, c); err != nil {
+		C.weir_context_close(C.int(d.handle), c.handle, c.probe)
+		return err
+	}
+	return nil
 }
 
 // again counts one more object in, where one is counted already.
@@ -87,7 +100,7 @@ func (d *device) release() {
 	if d.dead.Load() == nil { // else all of it is gone with the context
 		c.staging.close()
 		c.events.close(c)
-		c.kernels.close(c)
+		c.kernels.unload(c)
 	}
 	_ = d.check("Device.release", C.weir_context_close(C.int(d.handle), c.handle, c.probe)) // nobody is left to be told
 	notices.closed()

@@ -13,7 +13,7 @@ import (
 	"github.com/weirgo/weir/internal/driver"
 )
 
-// event is a CUevent without timing, whose host waits sleep.
+// event is a CUevent without timing.
 type event struct {
 	device  *device
 	context *context

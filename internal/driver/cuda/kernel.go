@@ -13,7 +13,6 @@ import "C"
 import (
 	"fmt"
 	"math"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/x448/float16"
@@ -22,10 +21,6 @@ import (
 	"github.com/weirgo/weir/dtype"
 	"github.com/weirgo/weir/internal/driver"
 )
-
-// kernelSet is a context's kernels, loaded with the first launch. Two goroutines
-// may load them at once; the second unloads what it has.
-type kernelSet struct{ loaded atomic.Pointer[functions] }
 
 // functions are the kernels of a loaded module. What a type or size has no
 // kernel for is 0.
@@ -37,23 +32,19 @@ type functions struct {
 	product        [8]C.uintptr_t
 }
 
-func (k *kernelSet) get(op string, c *context) (*functions, error) {
-	if f := k.loaded.Load(); f != nil {
-		return f, nil
-	}
-	f := &functions{}
+// load loads all kernels: a launch that loaded its own would wait for the device.
+func (f *functions) load(op string, c *context) error {
 	if err := c.device.check(op, C.weir_module_load(c.handle, unsafe.Pointer(&kernels.Fatbin[0]), &f.module)); err != nil {
-		return nil, err
+		return err
 	}
-	if err := f.find(op, c); err != nil {
-		C.weir_module_unload(c.handle, f.module)
-		return nil, err
+	err := f.find(op, c)
+	if err != nil {
+		f.unload(c)
 	}
-	if !k.loaded.CompareAndSwap(nil, f) {
-		C.weir_module_unload(c.handle, f.module)
-	}
-	return k.loaded.Load(), nil
+	return err
 }
+
+func (f *functions) unload(c *context) { C.weir_module_unload(c.handle, f.module) }
 
 func (f *functions) find(op string, c *context) error {
 	var failed error
@@ -80,12 +71,6 @@ func (f *functions) find(op string, c *context) error {
 	return failed
 }
 
-func (k *kernelSet) close(c *context) {
-	if f := k.loaded.Load(); f != nil {
-		C.weir_module_unload(c.handle, f.module)
-	}
-}
-
 func (s *stream) Launch(k *driver.Kernel) error {
 	const op = "Stream.Launch"
 	operands, empty, err := s.device.checkKernel(op, k)
@@ -104,10 +89,7 @@ func (s *stream) Launch(k *driver.Kernel) error {
 
 // launch submits a kernel that has been checked, on a stream that was entered.
 func (s *stream) launch(op string, k *driver.Kernel, operands int) error {
-	f, err := s.context.kernels.get(op, s.context)
-	if err != nil {
-		return err
-	}
+	f := &s.context.kernels
 	var v kernels.Views
 	if !views(k, operands, &v) {
 		return s.device.unsupported(op, fmt.Sprintf("%v: the operands have more than %d axes that cannot be merged", k.Op, kernels.MaxAxes))

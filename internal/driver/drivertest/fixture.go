@@ -117,6 +117,15 @@ func (f *fixture) blas(d driver.Device) driver.BLAS {
 	return b
 }
 
+// rehearse runs a product of float64 once and clears its result: its first use
+// may load code, and would then wait for streams that are stalled.
+func (f *fixture) rehearse(b driver.BLAS, s driver.Stream, g *driver.Gemm) {
+	f.t.Helper()
+	f.ok(b.Gemm(s, g))
+	f.ok(s.Zero(g.C, 8*g.LDC*g.N))
+	f.sync("a first product", s)
+}
+
 // stall holds s back until release, at the latest until the test ends.
 func (f *fixture) stall(s driver.Stream) (release func()) {
 	f.t.Helper()

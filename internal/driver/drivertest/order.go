@@ -217,8 +217,9 @@ var orderTests = []test{
 		p := f.alloc(d, 8*3)
 		s, b := f.stream(d), f.blas(d)
 		write(f, s, p, 2.0, 3.0, 0.0)
-		release := f.stall(s)
 		g := driver.Gemm{DType: dtype.Float64, M: 1, N: 1, K: 1, Alpha: 1, A: p, B: p + 8, C: p + 16, LDA: 1, LDB: 1, LDC: 1, Batch: 1}
+		f.rehearse(b, s, &g)
+		release := f.stall(s)
 		f.ok(b.Gemm(s, &g))
 		g.Alpha, g.A = 100, p+16
 		release()

@@ -53,6 +53,9 @@ var streamTests = []test{
 		s := f.stream(d)
 		blas, e := f.blas(d), f.event(d)
 		woken := newWaker()
+		product := driver.Gemm{DType: dtype.Float64, M: 4, N: 4, K: 4, Alpha: 1, A: b, B: c, C: a, LDA: 4, LDB: 4, LDC: 4, Batch: 1}
+		f.ok(errors.Join(s.Zero(b, 8*n), s.Zero(c, 8*n)))
+		f.rehearse(blas, s, &product)
 		release := f.stall(s)
 		f.within("submission to a stalled stream", func() error {
 			return errors.Join(
@@ -60,7 +63,7 @@ var streamTests = []test{
 				s.CopyIn(b, bytesOf(slices.Repeat([]float64{2}, n))),
 				s.Copy(c, b, 8*n),
 				s.Launch(&driver.Kernel{Op: driver.KernelAxpby, Out: line(c, dtype.Float64, n), A: line(b, dtype.Float64, n), Alpha: 1, Beta: 1}),
-				blas.Gemm(s, &driver.Gemm{DType: dtype.Float64, M: 4, N: 4, K: 4, Alpha: 1, A: b, B: c, C: a, LDA: 4, LDB: 4, LDC: 4, Batch: 1}),
+				blas.Gemm(s, &product),
 				s.Record(e), s.Wait(e), s.Notify(woken),
 			)
 		})
