@@ -36,6 +36,7 @@ type timeline struct {
 	dev    driver.Device
 	stream driver.Stream
 	done   atomic.Uint64 // every number up to it is done
+	newest atomic.Uint64 // the last number given out
 	closed atomic.Bool   // the stream and its events are destroyed
 
 	mu        sync.Mutex
@@ -45,6 +46,7 @@ type timeline struct {
 	recording int
 	overlaps  uint64
 	foreign   []Completion // of other devices, the latest of each stream, that later records wait for
+	abroad    atomic.Bool  // foreign may have something
 	failed    map[uint64]error
 	anyFailed atomic.Bool
 	cleanup   error // the first failure of destroying an event
@@ -63,11 +65,12 @@ const maxSpare = 32
 
 // record captures the stream's tail.
 func (l *timeline) record() (Completion, error) {
+	l.mu.Lock()
 	event, err := l.event()
 	if err != nil {
+		l.mu.Unlock()
 		return Completion{}, err
 	}
-	l.mu.Lock()
 	if l.recording > 0 {
 		l.overlaps++
 	}
@@ -75,7 +78,6 @@ func (l *timeline) record() (Completion, error) {
 	before := l.overlaps
 	alone := l.recording == 1
 	l.mu.Unlock()
-
 	err = l.stream.Record(event)
 
 	l.mu.Lock()
@@ -90,13 +92,15 @@ func (l *timeline) record() (Completion, error) {
 		e.deps = slices.Clone(l.foreign)
 	}
 	l.entries = append(l.entries, e)
-	return Completion{l, l.first + uint64(len(l.entries)) - 1}, nil
+	seq := l.first + uint64(len(l.entries)) - 1
+	l.newest.Store(seq)
+	return Completion{l, seq}, nil
 }
 
 // event answers one that may be recorded: a spare one, the oldest if it is
-// done, else a new one.
+// done, else a new one. It is called under mu, which it lets go of while it asks
+// or makes one.
 func (l *timeline) event() (driver.Event, error) {
-	l.mu.Lock()
 	if len(l.spare) == 0 && len(l.entries) > 0 {
 		oldest := Completion{l, l.first}
 		l.mu.Unlock()
@@ -106,11 +110,11 @@ func (l *timeline) event() (driver.Event, error) {
 	if n := len(l.spare); n > 0 {
 		e := l.spare[n-1]
 		l.spare = l.spare[:n-1]
-		l.mu.Unlock()
 		return e, nil
 	}
 	l.mu.Unlock()
 	e, err := l.dev.NewEvent()
+	l.mu.Lock()
 	if err != nil {
 		return nil, l.wrap("stream.Record", err)
 	}
@@ -233,22 +237,23 @@ next:
 		}
 		l.foreign = append(l.foreign, c)
 	}
+	l.abroad.Store(true)
 }
 
 // forget ends a lease: what it waited for on other devices is over.
 func (l *timeline) forget() {
+	if !l.abroad.Load() {
+		return
+	}
 	l.mu.Lock()
 	clear(l.foreign)
 	l.foreign = l.foreign[:0]
+	l.abroad.Store(false)
 	l.mu.Unlock()
 }
 
 // last is the newest recorded place; done if there is none.
-func (l *timeline) last() Completion {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return Completion{l, l.first + uint64(len(l.entries)) - 1}
-}
+func (l *timeline) last() Completion { return Completion{l, l.newest.Load()} }
 
 // give destroys events that will not be used again.
 func (l *timeline) give(events []driver.Event) {
