@@ -55,10 +55,51 @@ func TestConstructorsRefuseWhatTheyCannotMake(t *testing.T) {
 		"tensor.Item: an array of shape 2; expected one element":                                                                      second(Item[int32](ctx, must(Zeros(ctx, Int32, 2)))),
 		"tensor.CopyInto: src is 3 and dst 2×2; expected src to stretch to dst":                                                       CopyInto(ctx, must(Zeros(ctx, Int32, 2, 2)), must(Zeros(ctx, Int32, 3))),
 		"tensor.CopyInto: the result, 2×2 with strides [0 1], has several elements at one address; expected a view that repeats none": CopyInto(ctx, must(must(Zeros(ctx, Int32, 2)).Broadcast(2, 2)), must(Zeros(ctx, Int32, 2))),
+		"tensor.DataInto: the array is int32 and dst float32; convert the array with tensor.AsType":                                   DataInto(ctx, make([]float32, 2), must(Zeros(ctx, Int32, 2))),
+		"tensor.DataInto: dst has 3 elements and the array, of shape 2, 2":                                                            DataInto(ctx, make([]int32, 3), must(Zeros(ctx, Int32, 2))),
+		"tensor.SetData: data has 1 elements and the array, of shape 2, 2":                                                            SetData(ctx, must(Zeros(ctx, Int32, 2)), make([]int32, 1)),
+		"tensor.SetData: the result, 2×2 with strides [0 1], has several elements at one address; expected a view that repeats none":  SetData(ctx, must(must(Zeros(ctx, Int32, 2)).Broadcast(2, 2)), make([]int32, 4)),
 		"tensor.Copy: a is nil; expected an array that a constructor or an operation made":                                            second(Copy(ctx, nil)),
 	} {
 		if !errors.Is(err, weir.ErrArgument) || err.Error() != want {
 			t.Error(cmp.Diff(want, fmt.Sprint(err)))
+		}
+	}
+}
+
+// TestDataIsReadAndWrittenInPlace goes through views of every kind; the model is
+// a slice with the same indices.
+func TestDataIsReadAndWrittenInPlace(t *testing.T) {
+	ctx := start(t)
+	whole := must(From(ctx, []complex64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 3, 4))
+	model := [12]complex64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	for i, c := range []struct {
+		view *Array
+		at   []int // of the view's elements, row-major, in model
+		conj bool
+	}{
+		{whole, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, false},
+		{must(whole.Slice(At(1))), []int{4, 5, 6, 7}, false},
+		{whole.T(), []int{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, false},
+		{must(whole.Slice(Span(0, 3), At(2))).Conj(), []int{2, 6, 10}, true},
+		{must(whole.Slice(Span(0, 0))), nil, false},
+	} {
+		data := make([]complex64, len(c.at))
+		for j, at := range c.at {
+			data[j] = complex(float32(100*i+j), float32(j))
+			if model[at] = data[j]; c.conj {
+				model[at] = complex(real(data[j]), -imag(data[j]))
+			}
+		}
+		if err := SetData(ctx, c.view, data); err != nil {
+			t.Fatal(err)
+		}
+		back := make([]complex64, len(c.at))
+		if err := DataInto(ctx, back, c.view); err != nil || !slices.Equal(back, data) {
+			t.Errorf("view %d: read %v, %v; expected %v", i, back, err, data)
+		}
+		if all := must(Data[complex64](ctx, whole)); !slices.Equal(all, model[:]) {
+			t.Errorf("after view %d the array is %v; expected %v", i, all, model)
 		}
 	}
 }

@@ -72,10 +72,10 @@ func fromBytes(ctx context.Context, op string, dt DType, shape []int64, have int
 	return made(a, fill(ctx, a, data))
 }
 
-// fill copies host data into a fresh contiguous array.
+// fill copies host data into an array whose elements lie in row-major order.
 func fill(ctx context.Context, a *Array, data []byte) error {
 	return onStream(ctx, a.resources(), func(x *operation) error {
-		p := x.acc.Write(a.Buffer())
+		p := x.acc.Write(a.Buffer()) + driver.Ptr(a.offset*a.dtype.Size())
 		return x.submit(func(s driver.Stream) error { return s.CopyIn(p, data) })
 	})
 }

@@ -27,6 +27,54 @@ func Data[T Element](ctx context.Context, a *Array) ([]T, error) {
 	return data, read(ctx, src, bytesOf(data))
 }
 
+// DataInto is Data into memory that is there already: dst has as many elements
+// as a. After an error its content is unspecified.
+func DataInto[T Element](ctx context.Context, dst []T, a *Array) error {
+	if err := holds[T]("tensor.DataInto", "dst", a, len(dst)); err != nil {
+		return err
+	}
+	src, free, err := packed(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer free()
+	return read(ctx, src, bytesOf(dst))
+}
+
+// SetData writes data, in row-major order, over a's elements. It has as many,
+// and may be changed when SetData returns.
+func SetData[T Element](ctx context.Context, a *Array, data []T) error {
+	const op = "tensor.SetData"
+	if err := holds[T](op, "data", a, len(data)); err != nil {
+		return err
+	}
+	if err := writable(op, a); err != nil || len(data) == 0 {
+		return err
+	}
+	if a.isRowMajor() && !a.conj {
+		return fill(ctx, a, bytesOf(data))
+	}
+	t, err := emptyOn(unscoped(ctx), op, a.memory(), a.dtype, a.shape())
+	if err != nil {
+		return err
+	}
+	return join(fill(ctx, t, bytesOf(data)), convertInto(ctx, a, t), t.Free())
+}
+
+// holds checks that a has n elements of type T.
+func holds[T Element](op, what string, a *Array, n int) error {
+	if err := sameDevice(op, namesA, a); err != nil {
+		return err
+	}
+	if t := dtype.Of[T](); a.dtype != t {
+		return weir.Argf(op, "the array is %v and %s %v; convert the array with tensor.AsType", a.dtype, what, t)
+	}
+	if a.size() != int64(n) {
+		return weir.Argf(op, "%s has %d elements and the array, of shape %s, %d", what, n, shapeString(a.shape()), a.size())
+	}
+	return nil
+}
+
 // Item waits for an array of one element and answers it.
 func Item[T Element](ctx context.Context, a *Array) (T, error) {
 	var zero T
