@@ -9,7 +9,7 @@ COUNT ?= 20
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: run build test race lint cover fuzz stress bench csrc cuda-sdk cuda kernels simcuda simcuda-test gpu-bundle
+.PHONY: run build test race lint cover fuzz stress bench csrc cuda-sdk cuda.env cuda cuda-test kernels simcuda simcuda-test gpu-bundle
 
 run: build
 	build/weir einsum 'asb,btc,cud->astud' examples/data/left.npy examples/data/middle.npy examples/data/right.npy -o build/theta.npy
@@ -57,11 +57,20 @@ csrc:
 cuda-sdk:
 	csrc/sdk/install.sh
 
-# The command with the CUDA devices. weir env says what is missing.
-cuda: build
+# The settings of builds with the cuda tag. weir env says what is missing.
+cuda.env: build
 	@build/weir env >build/cuda.env
 	@grep -q '^export CGO_CFLAGS=' build/cuda.env || { grep -A 99 '^# no builds with -tags cuda' build/cuda.env; exit 1; }
+
+# The command with the CUDA devices.
+cuda: cuda.env
 	. ./build/cuda.env && $(GO) build -tags cuda -o build/weir-cuda ./cmd/weir
+
+# The tests with the cuda tag: on the simulated driver, then with no driver at
+# all. -count=1, since Go's cache of results does not see what C code reads.
+cuda-test: cuda.env simcuda
+	. ./build/cuda.env && WEIR_CUDA_LIBRARY_PATH=$(CURDIR)/build/simcuda $(GO) test -tags cuda $(RACE) -count=1 ./...
+	. ./build/cuda.env && unset WEIR_CUDA_LIBRARY_PATH && $(GO) test -tags cuda -count=1 ./runtime ./tensor ./provider/... ./cmd/...
 
 # The GPU kernels, which are committed; a test says when they are out of date.
 kernels:
@@ -69,9 +78,7 @@ kernels:
 
 # All that a GPU machine without Go needs, in build/gpu-bundle.tar.gz. There:
 #   tar -xzf gpu-bundle.tar.gz && weir-gpu/run.sh results
-gpu-bundle: build
-	@build/weir env >build/cuda.env
-	@grep -q '^export CGO_CFLAGS=' build/cuda.env || { grep -A 99 '^# no builds with -tags cuda' build/cuda.env; exit 1; }
+gpu-bundle: cuda.env
 	csrc/gpu/bundle.sh
 
 # The simulated driver, cuBLAS and cuSOLVER, for tests without a GPU: a program
