@@ -12,6 +12,10 @@
 // A failed check is an error and fails the run. A limit that is not reached is
 // reported and does not, since a busy machine can miss any time.
 //
+// Of a GPU the floor is package csrc/floor, loops in C that know nothing of Weir;
+// those scenarios are built with the tag cuda. A scenario that says nothing about
+// the device is skipped, and says so.
+//
 // It draws no plots and compares no two runs.
 //
 // Ownership: a case's Trial is closed before the next one opens. Concurrency:

@@ -18,6 +18,7 @@ var gemmLarge = Scenario{
 	Name: "gemm-large",
 	About: "square products of 1024 through tensor.MatMul and tensor.GemmInto, each waited for, beside the same BLAS called directly" +
 		" and beside its bare routine with its own threads",
+	On:   HostOnly,
 	Need: "0.95 of the direct call; without a shared library 1.0 of gonum's own routine, within the spread",
 	Cases: func(Env) []Case {
 		return append(largeCases[float64](), largeCases[float32]()...)
@@ -43,7 +44,8 @@ func largeLimit(floor string) Limit {
 }
 
 // gemmCase is a product of n×n matrices by the named call of package tensor,
-// beside the named floor.
+// beside the named floor: the library's own routine with "bare", else the host's
+// BLAS as Weir calls it.
 func gemmCase[T element](n int, call, floor string, u Unit, limits ...Limit) Case {
 	open := func(ctx context.Context) (*Trial, error) {
 		x, err := newMatrices[T](ctx, n)

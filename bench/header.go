@@ -28,7 +28,8 @@ type Header struct {
 
 // influential are the environment variables that change results.
 var influential = []string{"WEIR_BLAS", "WEIR_BLAS_DIR", "WEIR_DEBUG", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",
-	"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}
+	"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "WEIR_CUDA_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING",
+	"CUDA_MODULE_LOADING", "NVIDIA_TF32_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG"}
 
 // NewHeader describes a run on d, now; version is that of Weir, and command the
 // command line.
@@ -36,7 +37,7 @@ func NewHeader(d runtime.Device, version string, command []string) Header {
 	l := hostblas.Default()
 	h := Header{
 		Date:      time.Now(),
-		Device:    d.Name(),
+		Device:    device(d),
 		Processor: processor(),
 		Load:      load(),
 		BLAS:      fmt.Sprintf("%s, %d threads", strings.TrimSpace(l.Name()+" "+strings.TrimPrefix(l.Version(), l.Name()+" ")), l.Threads()),
@@ -52,6 +53,14 @@ func NewHeader(d runtime.Device, version string, command []string) Header {
 	}
 	h.Settings = strings.Join(set, " ")
 	return h
+}
+
+// device is d's name and, of a GPU, its maker's.
+func device(d runtime.Device) string {
+	if d.IsHost() {
+		return d.Name()
+	}
+	return fmt.Sprintf("%s, %s", d.Name(), d.Capabilities().Name)
 }
 
 // processor is the host's, whatever the device is.

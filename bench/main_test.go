@@ -10,11 +10,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start installs a runtime for the test and answers its default device's
+// start installs a runtime for the test, on the host device, and answers its
 // resources.
 func start(t *testing.T) *runtime.Resources {
 	t.Helper()
-	rt, err := runtime.Start(runtime.Options{})
+	return startWith(t, runtime.Options{Host: runtime.HostOnly})
+}
+
+// startWith installs a runtime for the test and answers its default device's
+// resources.
+func startWith(t *testing.T, o runtime.Options) *runtime.Resources {
+	t.Helper()
+	rt, err := runtime.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}

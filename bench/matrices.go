@@ -104,9 +104,7 @@ func (x *matrices[T]) gemmInto() error {
 }
 
 // settle waits until the array's elements can be read.
-func settle(a *tensor.Array) error {
-	return a.Buffer().HostRead(context.Background(), func([]byte) error { return nil })
-}
+func settle(a *tensor.Array) error { return a.Buffer().Wait(context.Background()) }
 
 // direct is one call of the BLAS that Weir itself calls, on plain memory. BLAS
 // is column-major, where row-major C = A·B reads Cᵀ = Bᵀ·Aᵀ.

@@ -18,7 +18,8 @@ type Result struct {
 	Limit                  string // what is required; "" is nothing
 	OK                     *bool  // whether it is reached, where something is required
 	Figures                []Figure
-	Err                    error // why there are no numbers
+	Err                    error  // why there are no numbers
+	Skipped                string // why the scenario was not run on this device; then there is no case
 }
 
 // line is a Result as one JSON object.
@@ -40,16 +41,18 @@ type line struct {
 	OK          *bool              `json:"ok,omitempty"`
 	Figures     map[string]float64 `json:"figures,omitempty"`
 	Error       string             `json:"error,omitempty"`
+	Skipped     string             `json:"skipped,omitempty"`
 }
 
 // WriteJSON writes r as one JSON object on a line of its own: scenario, case,
 // device, unit, value, floor, ratio, spread, ratio_low, ratio_high, rounds, and
-// where there are any allocs, floor_allocs, limit, ok, figures (by name and unit) and error.
+// where there are any allocs, floor_allocs, limit, ok, figures (by name and unit),
+// error and skipped.
 func WriteJSON(w io.Writer, r Result) error {
 	l := line{
 		Scenario: r.Scenario, Case: r.Case, Device: r.Device, Unit: r.Unit,
 		Value: r.Value, Floor: r.Floor, Ratio: r.Ratio, Spread: r.Spread, Low: r.Low, High: r.High,
-		Rounds: r.Rounds, Allocs: r.Allocs, FloorAllocs: r.FloorAllocs, Limit: r.Limit, OK: r.OK,
+		Rounds: r.Rounds, Allocs: r.Allocs, FloorAllocs: r.FloorAllocs, Limit: r.Limit, OK: r.OK, Skipped: r.Skipped,
 	}
 	for _, f := range r.Figures {
 		if l.Figures == nil {

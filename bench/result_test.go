@@ -49,8 +49,17 @@ func TestAFailureHasALineOfJSONWithItsError(t *testing.T) {
 	if got["error"] != "it broke" {
 		t.Errorf("error is %v; expected it broke", got["error"])
 	}
-	if _, ok := got["ok"]; ok {
-		t.Error("a failed case says whether it reached its limit")
+	for _, name := range []string{"ok", "skipped"} {
+		if _, ok := got[name]; ok {
+			t.Errorf("a failed case has a field %s", name)
+		}
+	}
+	b.Reset()
+	if err := WriteJSON(&b, Result{Scenario: "s", Device: "host:0", Skipped: "it needs a GPU"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), `"skipped":"it needs a GPU"`) {
+		t.Errorf("a skipped scenario is %s", b.String())
 	}
 }
 
@@ -58,9 +67,10 @@ func TestATableListsTheCasesOfEachScenario(t *testing.T) {
 	missed := false
 	second := Result{Scenario: "gemm", Case: "a", Unit: "us/op", Value: 3.14159, Floor: 0.5, Ratio: 6.283, Low: 6, High: 7, Limit: "ratio <= 1.053", OK: &missed}
 	failed := Result{Scenario: "gemm", Case: "b", Err: errors.New("it broke")}
+	skipped := Result{Scenario: "gpu", Skipped: "it needs a GPU"}
 	var b bytes.Buffer
 	table := NewTable(&b)
-	for _, r := range []Result{sample(), second, failed} {
+	for _, r := range []Result{sample(), skipped, second, failed} {
 		if err := table.Add(r); err != nil {
 			t.Fatal(err)
 		}
@@ -72,6 +82,9 @@ func TestATableListsTheCasesOfEachScenario(t *testing.T) {
 lease
   value / floor   value  floor  unit   ratio   quartiles      allocs  required                also
   stream / mutex  120    10.0   ns/op  12.000  11.500-12.250  0 / 2   value <= 150 ns/op: ok  p50 110 ns, fraction 0.5
+
+gpu
+  not measured: it needs a GPU
 
 gemm
   value / floor  value  floor  unit   ratio  quartiles    allocs  required                     also

@@ -26,7 +26,8 @@ type Options struct {
 
 // Run measures the scenarios, one case after another. Cases that fail are
 // reported, with their error and without numbers, and joined in Run's error;
-// the others still run. The end of ctx ends the run between two rounds.
+// the others still run. A scenario that says nothing about the device is reported
+// once, as skipped. The end of ctx ends the run between two rounds.
 func Run(ctx context.Context, o Options) error {
 	d := o.Device
 	if d.IsZero() {
@@ -45,16 +46,27 @@ func Run(ctx context.Context, o Options) error {
 
 	type job struct {
 		scenario string
+		skipped  string
 		Case
 	}
 	var jobs []job
 	for _, s := range o.Scenarios {
+		if why := s.On.fits(d); why != "" {
+			jobs = append(jobs, job{scenario: s.Name, skipped: why})
+			continue
+		}
 		for _, c := range s.Cases(env) {
-			jobs = append(jobs, job{s.Name, c})
+			jobs = append(jobs, job{scenario: s.Name, Case: c})
 		}
 	}
 	var failures []error
 	for i, j := range jobs {
+		if j.skipped != "" {
+			if err := o.Report(Result{Scenario: j.scenario, Device: d.Name(), Skipped: j.skipped}); err != nil {
+				return errors.Join(append(failures, err)...)
+			}
+			continue
+		}
 		label := j.scenario + ": " + j.Name
 		tell := func(part float64) {
 			if o.Progress != nil {

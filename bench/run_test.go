@@ -51,6 +51,26 @@ func TestAFailedCheckFailsTheRunAndTheOthersAreMeasured(t *testing.T) {
 	}
 }
 
+func TestAScenarioOfAnotherKindOfDeviceIsSkippedAndSaysSo(t *testing.T) {
+	start(t)
+	var closed []string
+	only := scenarioOf(caseOf("only", nil, &closed))
+	only.On = GPUOnly
+	var results []Result
+	err := Run(context.Background(), Options{Quick: true, Scenarios: []Scenario{only, scenarioOf(caseOf("other", nil, &closed))},
+		Report: func(r Result) error { results = append(results, r); return nil }})
+	if err != nil || len(results) != 2 || len(closed) != 1 {
+		t.Fatalf("%v, %d results, %v closed; expected a skipped scenario and one case", err, len(results), closed)
+	}
+	if r := results[0]; r.Scenario != "test" || r.Case != "" || r.Rounds != 0 || r.Err != nil ||
+		!strings.HasPrefix(r.Skipped, "it needs a GPU; this is host:0") {
+		t.Errorf("the skipped scenario: %+v", r)
+	}
+	if r := results[1]; r.Skipped != "" || r.Rounds == 0 {
+		t.Errorf("the other: %+v; expected numbers", r)
+	}
+}
+
 func TestARunEndsWithItsContext(t *testing.T) {
 	start(t)
 	ctx, cancel := context.WithCancel(context.Background())

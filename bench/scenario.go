@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +16,33 @@ type Scenario struct {
 	Name  string
 	About string // what is measured, and the floor beside it
 	Need  string // the required figure in words; "" when there is none
+	On    Where
 	// Cases answers the cases to run in env, in order.
 	Cases func(env Env) []Case
+}
+
+// Where says on which devices a scenario means something.
+type Where int
+
+const (
+	Anywhere Where = iota
+	HostOnly
+	GPUOnly
+)
+
+// fits answers "", or why the scenario says nothing about d.
+func (w Where) fits(d runtime.Device) string {
+	switch {
+	case w == HostOnly && !d.IsHost():
+		return fmt.Sprintf("it is about the host device; this is %s", d.Name())
+	case w == GPUOnly && d.IsHost():
+		text := fmt.Sprintf("it needs a GPU; this is %s", d.Name())
+		if err := runtime.NoGPU(); err != nil {
+			text += fmt.Sprintf(" (%v)", err)
+		}
+		return text
+	}
+	return ""
 }
 
 // Env is where a scenario runs.
@@ -97,7 +123,8 @@ type Figure struct {
 
 // Scenarios lists all scenarios in the order in which they run.
 func Scenarios() []Scenario {
-	return []Scenario{gemmLarge, gemmSmall, leases, ledger, reads, waiters, events}
+	return []Scenario{gemmLarge, gemmSmall, leases, ledger, reads, waiters, events,
+		gpuGemm, gpuSmall, gpuChain, gpuStreams, gpuCopy, gpuFlat, gpuStart, gpuCalls}
 }
 
 // Find answers the scenarios with the given names, all without any. An unknown

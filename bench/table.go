@@ -35,6 +35,10 @@ func (t *Table) Flush() error {
 	}
 	var text strings.Builder // whose writes do not fail
 	fmt.Fprintf(&text, "\n%s\n", t.results[0].Scenario)
+	if why := t.results[0].Skipped; why != "" {
+		fmt.Fprintf(&text, "  not measured: %s\n", why)
+		return t.end(&text)
+	}
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(columns, "  value / floor\tvalue\tfloor\tunit\tratio\tquartiles\tallocs\trequired\talso")
 	for _, r := range t.results {
@@ -51,6 +55,10 @@ func (t *Table) Flush() error {
 			fmt.Fprintf(&text, "  %s failed: %v\n", r.Case, r.Err)
 		}
 	}
+	return t.end(&text)
+}
+
+func (t *Table) end(text *strings.Builder) error {
 	t.results = nil
 	_, err := io.WriteString(t.w, text.String())
 	return err

@@ -17,7 +17,7 @@ import (
 
 // benchFlags are the flags of weir bench.
 type benchFlags struct {
-	device            string
+	device, save      string
 	quick, json, list bool
 }
 
@@ -35,13 +35,15 @@ the floor); the quartiles of the rounds' ratios; and, where Weir promises a
 figure, whether it is reached. A figure that is not reached does not make the
 command fail, since a busy machine misses any time; a failed check does.
 
-Without arguments all scenarios run. --list describes them.
+Without arguments all scenarios run. --list describes them. Some are about GPUs
+alone, or about the host device alone; on another device they say so.
 
 --json prints one object a line: scenario, case, device, unit, value, floor,
 ratio (value over floor), spread (between the quartiles ratio_low and
 ratio_high), rounds and, where there are any, allocs (heap allocations of an
-operation), limit and ok, figures, error. What describes the run (date, device,
-processor, BLAS, versions, settings, command) then goes to standard error.
+operation), limit and ok, figures, error, skipped. What describes the run (date,
+device, processor, BLAS, versions, settings, command) then goes to standard error.
+--save writes the same lines to a file, whatever is printed.
 
   $ weir bench --list
   $ weir bench gemm-small lease
@@ -58,12 +60,23 @@ processor, BLAS, versions, settings, command) then goes to standard error.
 			if f.list {
 				return listScenarios(cmd.OutOrStdout(), scenarios)
 			}
-			return runBench(cmd, scenarios, &f)
+			if f.save == "" {
+				return runBench(cmd, scenarios, &f, io.Discard)
+			}
+			if err := checkPlace(f.save); err != nil {
+				return err
+			}
+			file, err := os.Create(f.save)
+			if err != nil {
+				return err
+			}
+			return errors.Join(runBench(cmd, scenarios, &f, file), file.Close())
 		},
 	}
 	addDeviceFlag(cmd, &f.device)
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "few short rounds and small counts: seconds, and a wider spread")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a line")
+	cmd.Flags().StringVar(&f.save, "save", "", "also write one JSON object a line to this file")
 	cmd.Flags().BoolVar(&f.list, "list", false, "describe the scenarios and what they require, and run none")
 	return cmd
 }
@@ -82,8 +95,8 @@ func listScenarios(w io.Writer, scenarios []bench.Scenario) error {
 }
 
 // runBench measures with a runtime as programs have it: all streams, on one
-// device.
-func runBench(cmd *cobra.Command, scenarios []bench.Scenario, f *benchFlags) (err error) {
+// device. Results go to save too, as JSON.
+func runBench(cmd *cobra.Command, scenarios []bench.Scenario, f *benchFlags, save io.Writer) (err error) {
 	var options runtime.Options
 	if f.device != "" {
 		options.Devices = []string{f.device}
@@ -110,6 +123,9 @@ func runBench(cmd *cobra.Command, scenarios []bench.Scenario, f *benchFlags) (er
 		Device: d, Scenarios: scenarios, Quick: f.quick, Progress: progress.show,
 		Report: func(r bench.Result) error {
 			progress.clear()
+			if err := bench.WriteJSON(save, r); err != nil {
+				return err
+			}
 			if f.json {
 				return bench.WriteJSON(out, r)
 			}

@@ -91,10 +91,15 @@ func TestScripts(t *testing.T) {
 		Dir:   "testdata/script",
 		Setup: setup,
 		Condition: func(name string) (bool, error) {
-			if name != "race" {
-				return false, fmt.Errorf("unknown condition %q", name)
+			switch name {
+			case "race":
+				return raceDetector, nil
+			case "cuda": // the build has the CUDA devices
+				return cudaBuild, nil
+			case "simulated": // $SIMULATED is where their simulated driver is
+				return simulated(), nil
 			}
-			return raceDetector, nil
+			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -107,8 +112,11 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// setup puts the arrays of testdata/npy into a script's folder.
+// setup puts the arrays of testdata/npy into a script's folder. Scripts see no
+// GPU, unless they say otherwise.
 func setup(e *testscript.Env) error {
+	e.Setenv("CUDA_VISIBLE_DEVICES", "")
+	e.Setenv("SIMULATED", os.Getenv("WEIR_CUDA_LIBRARY_PATH"))
 	e.Setenv("GORACE", "atexit_sleep_ms=0") // else every process ends with a second of sleep
 	files, err := filepath.Glob("testdata/npy/*.npy")
 	if err != nil {

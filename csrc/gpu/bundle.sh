@@ -1,12 +1,12 @@
 #!/bin/sh
 # Packs what a GPU machine without Go needs into build/gpu-bundle.tar.gz: test
-# binaries with the cuda tag and what they read, the command, and run.sh. It needs
+# binaries with the cuda tag and what they read, the command, run.sh and run.py. It needs
 # what make cuda needs, and nothing of it goes into the bundle but Weir's own
 # code. Run it as make gpu-bundle.
 set -eu
 cd "$(dirname "$0")/../.."
 
-packages="internal/driver/cuda provider provider/blas buffer runtime tensor stream"
+packages="internal/driver/cuda csrc/floor provider provider/blas buffer runtime profile tensor stream bench"
 most=$((60 << 20)) # bytes of the bundle
 
 . ./build/cuda.env
@@ -21,7 +21,7 @@ for p in $packages; do
 	fi
 done
 go build -tags cuda -trimpath -ldflags '-s -w' -o "$work/weir-gpu/weir" ./cmd/weir
-cp csrc/gpu/run.sh "$work/weir-gpu/"
+cp csrc/gpu/run.sh csrc/gpu/run.py "$work/weir-gpu/"
 cp -r examples/data "$work/weir-gpu/"
 git describe --always --dirty 2>/dev/null >"$work/weir-gpu/version" || echo unknown >"$work/weir-gpu/version"
 
