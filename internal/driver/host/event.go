@@ -3,6 +3,7 @@ package host
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirgo/weir/internal/driver"
 )
@@ -21,6 +22,7 @@ type event struct {
 	source   *stream       // of the latest record
 	parked   *stream       // a list, through stream.nextParked
 	sleepers chan struct{} // closed when a record finishes; nil when nobody sleeps
+	clock    *time.Time    // of a mark: where the time goes when a record finishes
 }
 
 // begin numbers a new record on s, finished if done.
@@ -33,6 +35,7 @@ func (e *event) begin(op string, s *stream, done bool) (uint64, error) {
 	e.source = s
 	gen := e.recorded.Add(1)
 	if done {
+		e.tick()
 		e.done.Store(gen) // of one stream, and idle: no earlier record is unfinished
 	}
 	return gen, nil
@@ -42,6 +45,7 @@ func (e *event) begin(op string, s *stream, done bool) (uint64, error) {
 // list through nextParked. The caller resumes each.
 func (e *event) fire(gen uint64) (ready *stream) {
 	e.mu.Lock()
+	e.tick()
 	e.done.Store(max(gen, e.done.Load()))
 	parked, sleepers := e.parked, e.sleepers
 	e.parked, e.sleepers = nil, nil
@@ -60,6 +64,13 @@ func (e *event) fire(gen uint64) (ready *stream) {
 		close(sleepers)
 	}
 	return ready
+}
+
+// tick notes the time for a mark; under mu.
+func (e *event) tick() {
+	if e.clock != nil {
+		*e.clock = time.Now()
+	}
 }
 
 // park registers s to be resumed when record gen finishes; false if it already
