@@ -60,6 +60,17 @@ func (d DType) IsComplex() bool { return d == Complex64 || d == Complex128 }
 // IsInteger says whether elements are integers.
 func (d DType) IsInteger() bool { return d == Int32 || d == Int64 }
 
+// Real is the type of the parts of a complex type's elements, else d itself.
+func (d DType) Real() DType {
+	switch d {
+	case Complex64:
+		return Float32
+	case Complex128:
+		return Float64
+	}
+	return d
+}
+
 // All lists every type, in the order of their numbers.
 func All() []DType {
 	all := make([]DType, count)

@@ -54,6 +54,18 @@ func TestEveryTypeHasItsNumberNameAndSize(t *testing.T) {
 	}
 }
 
+func TestRealIsTheTypeOfTheParts(t *testing.T) {
+	for _, d := range dtype.All() {
+		want := map[dtype.DType]dtype.DType{dtype.Complex64: dtype.Float32, dtype.Complex128: dtype.Float64}[d]
+		if !d.IsComplex() {
+			want = d
+		}
+		if got := d.Real(); got != want {
+			t.Errorf("the parts of %v are %v; expected %v", d, got, want)
+		}
+	}
+}
+
 func TestATypeThatIsNoneIsInvalidAndHasNoSize(t *testing.T) {
 	for _, d := range []dtype.DType{dtype.BFloat16 + 1, 255} {
 		if d.Valid() || d.Size() != 0 || d.IsComplex() || d.IsInteger() {

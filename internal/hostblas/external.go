@@ -30,9 +30,9 @@ type external struct {
 }
 
 // symbols are the entry points of a library. The four gemm routines are always
-// there, the others only in OpenBLAS.
+// there; gesdd where the library has LAPACK; the others only in OpenBLAS.
 type symbols struct {
-	gemm                                                 [4]uintptr // s, d, c, z
+	gemm, gesdd                                          [4]uintptr // s, d, c, z
 	setNumThreads, getNumThreads, getConfig, getParallel uintptr
 	wide                                                 bool // the names say 64-bit integers
 }
@@ -70,6 +70,9 @@ func findSymbols(find func(name string) uintptr) (symbols, error) {
 			return symbols{}, fmt.Errorf("lacks symbol %s", strings.Join(missing, ", "))
 		}
 		function := func(name string) uintptr { return find(n.prefix + name + n.function) }
+		for i, letter := range "sdcz" {
+			s.gesdd[i] = find(n.prefix + string(letter) + "gesdd" + n.routine)
+		}
 		s.setNumThreads = function("openblas_set_num_threads")
 		s.getNumThreads = function("openblas_get_num_threads")
 		s.getConfig = function("openblas_get_config")

@@ -7,6 +7,15 @@ namespace simcuda::solver {
 
 struct HandleTag;
 using SolverHandle = HandleTag *; // cusolverDnHandle_t
+struct ParamsTag;
+using ParamsHandle = ParamsTag *; // cusolverDnParams_t
+
+enum DataType : int { // cudaDataType
+	r32f = 0,
+	r64f = 1,
+	c32f = 4,
+	c64f = 5,
+};
 
 enum Status : int { // cusolverStatus_t
 	status_success = 0,

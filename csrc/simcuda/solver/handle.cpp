@@ -9,7 +9,15 @@ HandleTable<SolverHandle, LibraryHandle> &handles() {
 	return table;
 }
 
-void count() { simulator().library_handles["cusolver"] = static_cast<long long>(handles().size()); }
+// Params are the parameters of functions with sizes of 64 bits; none is looked at.
+struct Params {};
+
+HandleTable<ParamsHandle, Params> &params() {
+	static auto &table = *new HandleTable<ParamsHandle, Params>;
+	return table;
+}
+
+void count() { simulator().library_handles["cusolver"] = static_cast<long long>(handles().size() + params().size()); }
 
 } // namespace
 
@@ -19,6 +27,13 @@ std::shared_ptr<LibraryHandle> find(SolverHandle handle) {
 		misuse(format("%p is no handle of cuSOLVER", static_cast<void *>(handle)));
 	require(found != nullptr, invalid_handle);
 	return found;
+}
+
+void require_params(ParamsHandle handle) {
+	auto found = params().find(handle);
+	if (!found)
+		misuse(format("%p is no parameters of cuSOLVER", static_cast<void *>(handle)));
+	require(found != nullptr, invalid_value);
 }
 
 } // namespace simcuda::solver
@@ -45,6 +60,22 @@ SIM_API Status cusolverDnDestroy(SolverHandle handle) {
 		handles().remove(handle);
 		count();
 		found->context->device.quiesce(lock);
+	});
+}
+
+SIM_API Status cusolverDnCreateParams(ParamsHandle *handle) {
+	return call("cusolverDnCreateParams", [&](Lock &) {
+		require(handle != nullptr, invalid_value);
+		*handle = params().add(std::make_shared<Params>());
+		count();
+	});
+}
+
+SIM_API Status cusolverDnDestroyParams(ParamsHandle handle) {
+	return call("cusolverDnDestroyParams", [&](Lock &) {
+		require_params(handle);
+		params().remove(handle);
+		count();
 	});
 }
 

@@ -9,6 +9,9 @@ namespace simcuda::solver {
 // find answers the handle; it refuses with invalid_handle.
 std::shared_ptr<LibraryHandle> find(SolverHandle handle);
 
+// require_params refuses what is no parameters with invalid_value.
+void require_params(ParamsHandle handle);
+
 inline constexpr Codes codes{status_not_initialized, status_alloc_failed, status_invalid_value, status_execution_failed,
 	status_internal_error, status_not_supported};
 

@@ -51,13 +51,15 @@ template <class T> struct Svd {
 };
 
 // rotate makes columns p and q of a orthogonal, and does the same to v. It says
-// whether they were not before.
-template <class T> bool rotate(Columns<T> &a, Columns<T> &v, std::size_t p, std::size_t q) {
+// whether they were not before. Squares of lengths up to negligible do not count:
+// columns that are mere rounding would be turned until they underflow.
+template <class T> bool rotate(Columns<T> &a, Columns<T> &v, std::size_t p, std::size_t q, Real<T> negligible) {
 	using R = Real<T>;
 	R alpha = std::real(inner(a[p], a[p], a.rows)), beta = std::real(inner(a[q], a[q], a.rows));
 	T gamma = inner(a[p], a[q], a.rows);
 	R size = std::abs(gamma);
-	if (size <= std::numeric_limits<R>::epsilon() * std::sqrt(alpha) * std::sqrt(beta) || size == 0)
+	// As near as the rounding of the sums lets them come.
+	if (std::min(alpha, beta) <= negligible || size <= std::numeric_limits<R>::epsilon() * R(a.rows) * std::sqrt(alpha) * std::sqrt(beta))
 		return false;
 	T phase = gamma / size;
 	R zeta = (beta - alpha) / (2 * size);
@@ -102,20 +104,39 @@ template <class T> void complete(Columns<T> &u, std::size_t first) {
 	}
 }
 
-// decompose answers u with u_columns columns, from a.count to a.rows.
+// scaled answers x·2^exponent.
+inline float scaled(float x, int exponent) { return std::ldexp(x, exponent); }
+inline double scaled(double x, int exponent) { return std::ldexp(x, exponent); }
+template <class R> std::complex<R> scaled(std::complex<R> x, int exponent) {
+	return {std::ldexp(x.real(), exponent), std::ldexp(x.imag(), exponent)};
+}
+
+// decompose answers u with u_columns columns, from a.count to a.rows. In between
+// the matrix is divided by a power of 2, so that no square over- or underflows.
 template <class T> Svd<T> decompose(Columns<T> a, std::size_t u_columns) {
 	using R = Real<T>;
 	constexpr int most_sweeps = 60;
 	auto n = a.count;
+	R largest = 0;
+	for (T x : a.numbers)
+		largest = std::max({largest, std::abs(std::real(x)), std::abs(std::imag(x))});
+	int exponent = 0;
+	std::frexp(largest, &exponent);
+	for (T &x : a.numbers)
+		x = scaled(x, -exponent);
 	Columns<T> v(n, n);
 	for (std::size_t j = 0; j < n; j++)
 		v[j][j] = T(1);
+	constexpr R epsilon = std::numeric_limits<R>::epsilon();
+	R negligible = 0;
+	for (std::size_t j = 0; j < n; j++)
+		negligible += epsilon * epsilon * std::real(inner(a[j], a[j], a.rows));
 	bool turned = true;
 	for (int sweep = 0; turned && sweep < most_sweeps; sweep++) {
 		turned = false;
 		for (std::size_t p = 0; p < n; p++)
 			for (std::size_t q = p + 1; q < n; q++)
-				turned |= rotate(a, v, p, q);
+				turned |= rotate(a, v, p, q, negligible);
 	}
 
 	std::vector<R> length(n);
@@ -137,6 +158,8 @@ template <class T> Svd<T> decompose(Columns<T> a, std::size_t u_columns) {
 		}
 	}
 	complete(svd.u, rank);
+	for (R &s : svd.s)
+		s = scaled(s, exponent);
 	return svd;
 }
 

@@ -9,10 +9,29 @@ namespace {
 double conjugated(double x) { return x; }
 std::complex<double> conjugated(std::complex<double> x) { return std::conj(x); }
 
-auto gesvd_size(double) { return cusolverDnDgesvd_bufferSize; }
-auto gesvd_size(std::complex<double>) { return cusolverDnZgesvd_bufferSize; }
-auto gesvd(double) { return cusolverDnDgesvd; }
-auto gesvd(std::complex<double>) { return cusolverDnZgesvd; }
+DataType type_of(double) { return r64f; }
+DataType type_of(std::complex<double>) { return c64f; }
+
+// Solver is a handle with parameters.
+struct Solver {
+	SolverHandle handle{};
+	ParamsHandle params{};
+
+	Solver() {
+		OK(cusolverDnCreate(&handle));
+		OK(cusolverDnCreateParams(&params));
+	}
+	~Solver() {
+		OK(cusolverDnDestroyParams(params));
+		OK(cusolverDnDestroy(handle));
+	}
+	Status size(DataType type, signed char job_u, std::int64_t m, std::int64_t n, std::size_t *bytes) {
+		std::size_t host = 1;
+		auto status = cusolverDnXgesvd_bufferSize(handle, params, job_u, 'S', m, n, type, nullptr, m, r64f, nullptr, type, nullptr, m,
+			type, nullptr, n, type, bytes, &host);
+		return status;
+	}
+};
 
 template <class T> T number(unsigned &seed) {
 	seed = seed * 1664525u + 1013904223u;
@@ -55,16 +74,17 @@ double distance(const std::vector<T> &a, const std::vector<T> &u, const std::vec
 
 template <class T> void decompose(const std::vector<T> &a, int m, int n, signed char job_u, std::vector<double> *values = nullptr) {
 	auto s = stream();
-	SolverHandle handle{};
-	OK(cusolverDnCreate(&handle));
-	OK(cusolverDnSetStream(handle, s));
-	int count = 0;
-	OK(gesvd_size(T{})(handle, m, n, &count));
+	Solver solver;
+	OK(cusolverDnSetStream(solver.handle, s));
+	auto type = type_of(T{});
+	std::size_t bytes = 0;
+	OK(solver.size(type, job_u, m, n, &bytes));
 	auto rows = static_cast<std::size_t>(m), columns = static_cast<std::size_t>(n), u_columns = job_u == 'A' ? rows : columns;
 	auto pa = on_device(a, s), pu = allocate(rows * u_columns * sizeof(T)), pv = allocate(columns * columns * sizeof(T)),
-	     ps = allocate(columns * 8), work = allocate(static_cast<std::size_t>(count) * sizeof(T)), info = allocate(4);
-	OK(gesvd(T{})(handle, job_u, 'S', m, n, pointer<T>(pa), m, pointer<double>(ps), pointer<T>(pu), m, pointer<T>(pv), n,
-		pointer<T>(work), count, nullptr, pointer<int>(info)));
+	     ps = allocate(columns * 8), work = allocate(bytes), info = allocate(4);
+	OK(cusolverDnXgesvd(solver.handle, solver.params, job_u, 'S', m, n, type, pointer<T>(pa), m, r64f, pointer<double>(ps), type,
+		pointer<T>(pu), m, type, pointer<T>(pv), n, type, pointer<T>(work), bytes, nullptr, 0, pointer<int>(info)));
+	OK(cuStreamQuery(s)); // it has waited
 	EQUAL(get<int>(info, 1, s)[0], 0);
 	auto sigma = get<double>(ps, columns, s);
 	for (std::size_t i = 1; i < columns; i++)
@@ -73,7 +93,6 @@ template <class T> void decompose(const std::vector<T> &a, int m, int n, signed 
 	CHECK(get<T>(pa, rows * columns, s) != a);
 	if (values)
 		*values = sigma;
-	OK(cusolverDnDestroy(handle));
 }
 
 } // namespace
@@ -102,13 +121,31 @@ TEST("singular values of a matrix that lacks rank are zero") {
 	CHECK(std::abs(sigma[0] - std::sqrt(20.0)) < 1e-14 && sigma[1] < 1e-14);
 }
 
+TEST("a matrix with NaN is misuse") {
+	use(0);
+	auto before = weir_sim_misuse(nullptr, 0);
+	auto s = stream();
+	Solver solver;
+	OK(cusolverDnSetStream(solver.handle, s));
+	std::size_t bytes = 0;
+	OK(solver.size(r64f, 'S', 2, 2, &bytes));
+	auto pa = on_device(std::vector<double>{1, NAN, 3, 4}, s), pu = allocate(32), pv = allocate(32), ps = allocate(16),
+	     work = allocate(bytes), info = allocate(4);
+	OK(cusolverDnXgesvd(solver.handle, solver.params, 'S', 'S', 2, 2, r64f, pointer<double>(pa), 2, r64f, pointer<double>(ps), r64f,
+		pointer<double>(pu), 2, r64f, pointer<double>(pv), 2, r64f, pointer<double>(work), bytes, nullptr, 0, pointer<int>(info)));
+	EQUAL(weir_sim_misuse(nullptr, 0), before + 1);
+}
+
 TEST("wide matrices are refused, as cuSOLVER refuses them") {
 	use(0);
 	SolverHandle handle{};
-	OK(cusolverDnCreate(&handle));
-	int count = 0;
-	EQUAL(cusolverDnDgesvd_bufferSize(handle, 2, 3, &count), status_invalid_value);
-	EQUAL(weir_sim_live("cusolver"), 1);
-	OK(cusolverDnDestroy(handle));
+	{
+		Solver solver;
+		std::size_t bytes = 0;
+		EQUAL(solver.size(r64f, 'S', 2, 3, &bytes), status_invalid_value);
+		EQUAL(weir_sim_live("cusolver"), 2);
+		handle = solver.handle;
+	}
+	EQUAL(weir_sim_live("cusolver"), 0);
 	EQUAL(cusolverDnDestroy(handle), status_not_initialized);
 }
