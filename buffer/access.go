@@ -65,6 +65,10 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 	if write {
 		op = "buffer.Write"
 	}
+	if b == nil || b.core == nil { // as the Buffer method of no array answers
+		a.err = weir.Argf(op, "the buffer is %s; expected one that a Memory made", map[bool]string{true: "nil", false: "the zero Buffer"}[b == nil])
+		return 0
+	}
 	c := b.core
 	dev := a.s.Device()
 	if dev == nil {
@@ -76,12 +80,12 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 			Message: fmt.Sprintf("the buffer is on %s and the stream on %s; copy the data to one device first", c.memory.drv.Name(), dev.Name())}
 		return 0
 	}
-	ptr, _, writer, err := c.enter(op, b.gen, write)
+	e, err := c.enter(op, b.gen, write)
 	if err != nil {
 		a.err = err
 		return 0
 	}
-	if err := a.order(c, write, writer); err != nil {
+	if err := a.order(c, write, &e); err != nil {
 		c.leave(write, stream.Completion{}) // nobody got the address, so the ledger is still true
 		a.err = err
 		return 0
@@ -92,12 +96,19 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 		a.more = append(a.more, operand{b, write})
 	}
 	a.n++
-	return ptr
+	return e.addr
 }
 
-// order makes the stream wait for what the core's ledger demands.
-func (a *Access) order(c *core, write bool, writer stream.Completion) error {
-	if err := a.s.Wait(writer); err != nil || !write {
+// order makes the stream wait for what the core's ledger demands. Whether work is
+// done is asked only of what was waited for before: soon after its submission it
+// is not, and on a GPU the question costs more than the wait.
+func (a *Access) order(c *core, write bool, e *entered) error {
+	if e.met {
+		if _, err := e.writer.Done(); err != nil {
+			return err
+		}
+	}
+	if err := a.s.Wait(e.writer); err != nil || !write {
 		return err
 	}
 	for _, r := range c.readers {

@@ -41,6 +41,7 @@ type core struct {
 	offset  int64
 	bytes   int64
 	writer  stream.Completion
+	met     bool                // a stream was made to wait for writer, which may be done by now
 	readers []stream.Completion // one a stream at most
 	reading int
 	writing bool
@@ -121,25 +122,27 @@ func (c *core) free(gen uint64) error {
 func (c *core) reset() {
 	c.gen++
 	c.block, c.offset, c.bytes, c.stack = nil, 0, 0, ""
-	c.writer = stream.Completion{}
+	c.writer, c.met = stream.Completion{}, false
 	clear(c.readers)
 	c.readers = c.readers[:0]
 }
 
-// addReader keeps one completion a stream, the latest, and drops what is known
-// to be done; so a ledger is no longer than the number of streams.
+// addReader keeps one completion a stream, the latest, and of them those that
+// are not known to be done; so a ledger is no longer than the number of streams.
 func addReader(list []stream.Completion, c stream.Completion) []stream.Completion {
-	if c.Known() {
-		return list
-	}
-	for i, d := range list {
+	kept := list[:0]
+	for _, d := range list {
 		if later, ok := d.Merge(c); ok {
-			list[i] = later
-			return list
+			c = later // in d's stead, at the end
+		} else if !d.Known() {
+			kept = append(kept, d)
 		}
 	}
-	list = slices.DeleteFunc(list, stream.Completion.Known)
-	return append(list, c)
+	if !c.Known() {
+		kept = append(kept, c)
+	}
+	clear(list[min(len(kept), len(list)):])
+	return kept
 }
 
 // Range is a part of a buffer, in bytes.
@@ -220,12 +223,12 @@ func (b *Buffer) host(ctx context.Context, op string, write bool, fn func([]byte
 		if err := c.await(ctx, op, b.gen, write); err != nil {
 			return err
 		}
-		addr, bytes, writer, err := c.enter(op, b.gen, write)
+		e, err := c.enter(op, b.gen, write)
 		if err != nil {
 			return err
 		}
-		if c.settled(writer, write) {
-			return c.during(write, hostmem.Bytes(uintptr(addr), bytes), fn)
+		if c.settled(e.writer, write) {
+			return c.during(write, hostmem.Bytes(uintptr(e.addr), e.bytes), fn)
 		}
 		c.leave(write, stream.Completion{})
 	}
@@ -295,21 +298,31 @@ func (c *core) settled(writer stream.Completion, write bool) bool {
 
 // enter opens an access of the core. While it is open no write can end, so the
 // writer stays what it is; while a write is open, so do the readers.
-func (c *core) enter(op string, gen uint64, write bool) (addr Ptr, bytes int64, writer stream.Completion, err error) {
+func (c *core) enter(op string, gen uint64, write bool) (e entered, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gen != gen {
-		return 0, 0, writer, c.gone(op)
+		return e, c.gone(op)
 	}
 	if c.writing || write && c.reading > 0 {
-		return 0, 0, writer, c.conflict(op)
+		return e, c.conflict(op)
 	}
 	if write {
 		c.writing = true
 	} else {
 		c.reading++
 	}
-	return c.block.ptr + Ptr(c.offset), c.bytes, c.writer, nil
+	e = entered{c.block.ptr + Ptr(c.offset), c.bytes, c.writer, c.met}
+	c.met = true
+	return e, nil
+}
+
+// entered is what an access found.
+type entered struct {
+	addr   Ptr
+	bytes  int64
+	writer stream.Completion
+	met    bool // by an access before
 }
 
 // leave closes an access and publishes its completion. A done completion of a
@@ -325,7 +338,7 @@ func (c *core) leave(write bool, done stream.Completion) {
 		c.writing = false
 	default:
 		c.writing = false
-		c.writer = done
+		c.writer, c.met = done, false
 		clear(c.readers)
 		c.readers = c.readers[:0]
 	}

@@ -231,7 +231,11 @@ func (m *Memory) allocate(bytes int64) (*block, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Synchronize(), m.release(blk))
 	}
-	blk.residue = addReader(nil, ready)
+	// Mostly the memory is there already, and then nobody waits for it. A failure
+	// is met by whoever uses it.
+	if done, err := ready.Done(); !done || err != nil {
+		blk.residue = addReader(nil, ready)
+	}
 	return blk, nil
 }
 

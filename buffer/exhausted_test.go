@@ -2,7 +2,6 @@ package buffer_test
 
 import (
 	"errors"
-	"math"
 	"sync"
 	"testing"
 
@@ -42,18 +41,6 @@ func TestExhaustedMemorySaysWhatWasAskedHeldAndAllowed(t *testing.T) {
 			w.free(b)
 			w.free(w.new(4<<20), a) // there is room again
 		})
-	}
-}
-
-func TestSizesNearTheLargestNumberAreRefusedNotWrapped(t *testing.T) {
-	w := newWorld(t, options{})
-	for _, bytes := range []int64{math.MaxInt64, math.MaxInt64 - 4095, 1 << 62} {
-		if _, err := w.m.New(bytes); !errors.Is(err, weir.ErrOutOfMemory) {
-			t.Errorf("%d bytes: %v; expected ErrOutOfMemory", bytes, err)
-		}
-		if _, err := w.m.NewPinned(bytes); !errors.Is(err, weir.ErrOutOfMemory) {
-			t.Errorf("%d page-locked bytes: %v; expected ErrOutOfMemory", bytes, err)
-		}
 	}
 }
 
@@ -140,22 +127,6 @@ func TestExhaustedMemoryReusesASmallBlockInFlightRatherThanFail(t *testing.T) {
 		t.Error("it is another block; expected the one in flight")
 	}
 	w.free(all...)
-}
-
-func TestAFailureThatIsNotALackOfMemoryIsAnsweredAtOnce(t *testing.T) {
-	w := newWorld(t, options{})
-	for _, bytes := range []int64{100, 3 << 20} {
-		cause := errors.New("cause")
-		w.plan.FailNth(fault.PoolAlloc, 1, cause)
-		n := w.count(fault.PoolAlloc, func() {
-			if b, err := w.m.New(bytes); b != nil || !errors.Is(err, cause) {
-				t.Errorf("%d bytes: got %v, %v", bytes, b, err)
-			}
-		})
-		if n != 1 {
-			t.Errorf("%d bytes: %d attempts", bytes, n)
-		}
-	}
 }
 
 func TestAnAllocationWhoseRecordFailsIsGivenBack(t *testing.T) {

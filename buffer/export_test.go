@@ -26,6 +26,17 @@ func LedgerLength(b *Buffer) int {
 	return n
 }
 
+// HoldLocks takes the locks of one buffer's ledger and of its device's memory,
+// which no access of another buffer may need.
+func HoldLocks(b *Buffer) (release func()) {
+	b.core.mu.Lock()
+	b.core.memory.mu.Lock()
+	return func() {
+		b.core.memory.mu.Unlock()
+		b.core.mu.Unlock()
+	}
+}
+
 // Address is where a live buffer lies.
 func Address(b *Buffer) Ptr {
 	b.core.mu.Lock()

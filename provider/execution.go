@@ -58,8 +58,9 @@ type Execution[T Handle] struct {
 	s stream.Stream
 }
 
-// Stream is the leased stream; the execution releases it.
-func (x *Execution[T]) Stream() stream.Stream { return x.s }
+// Stream is the leased stream, lent: the execution alone releases it, so that
+// nobody gives it back without the handle.
+func (x *Execution[T]) Stream() stream.Stream { return x.s.Lend() }
 
 // Release gives both back: the handle at the tail of what was submitted, even
 // if somebody retains the stream for longer.

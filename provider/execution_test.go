@@ -144,6 +144,33 @@ func TestAHandleReturnsAtItsOperationsTail(t *testing.T) {
 	}
 }
 
+// TestTheStreamOfAnExecutionIsNotGivenBackWithoutItsHandle, though the caller
+// releases it.
+func TestTheStreamOfAnExecutionIsNotGivenBackWithoutItsHandle(t *testing.T) {
+	r := newRig(t, 1, 1)
+	defer r.close()
+	x := r.take()
+	if err := x.Stream().Release(); err != nil {
+		t.Error(err)
+	}
+	if r.expect("0 idle, 1 leased, 0 pending, 0 waiting", "0 idle, 1 leased, 0 pending, 0 waiting"); t.Failed() {
+		return
+	}
+	end := r.stall(x.Stream())
+	r.release(x)
+	r.expect("0 idle, 0 leased, 1 pending, 0 waiting", "0 idle, 0 leased, 1 pending, 0 waiting")
+	end()
+	next, err := r.e.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.release(x) // once more does nothing to the next lease
+	if !next.Stream().Valid() {
+		t.Error("a second release took the stream from who leases it now")
+	}
+	r.release(&next)
+}
+
 func TestARecordThatFailsAtReleaseLosesNeitherHandleNorStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 1, 1)

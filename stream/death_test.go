@@ -272,6 +272,26 @@ func TestWhatALeaseWaitedForIsForgottenWithIt(t *testing.T) {
 	}
 }
 
+// TestWhatALeaseWaitedForOutlastsTheReleaseOfALentHandle, which is none.
+func TestWhatALeaseWaitedForOutlastsTheReleaseOfALentHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 2, 1)
+		far, near := r.stream(1), r.stream(0)
+		end := r.stall(far)
+		defer end()
+		r.wait(near, r.record(far))
+		r.record(near) // so that nothing is left to record when it is released
+		r.release(near.Lend())
+		r.call(near, func() {})
+		c := r.record(near)
+		r.kill(1)
+		synctest.Wait()
+		_, err := c.Done()
+		expectLost(t, "the work after it", err)
+		_ = near.Release() // answers the loss again, or not
+	})
+}
+
 // TestALongLeaseCarriesOnePlaceOfEachStreamItWaitedFor: else each record would
 // copy thousands.
 func TestALongLeaseCarriesOnePlaceOfEachStreamItWaitedFor(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 
@@ -50,6 +51,17 @@ func newRig(t *testing.T, devices, size int) *rig {
 		r.devs, r.pools = append(r.devs, d), append(r.pools, p)
 	}
 	return r
+}
+
+// inBubble runs test in a bubble of its own with a rig, which is healthy at the
+// end.
+func inBubble(t *testing.T, devices, size int, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, devices, size)
+		defer r.close()
+		test(t, r)
+	})
 }
 
 // close closes the pools of a healthy rig and checks that nothing is left.
@@ -120,6 +132,18 @@ func (r *rig) release(s stream.Stream) {
 	r.t.Helper()
 	if err := s.Release(); err != nil {
 		r.t.Fatal(err)
+	}
+}
+
+// expectEventsUsedAgain records the idle stream often.
+func (r *rig) expectEventsUsedAgain(s stream.Stream) {
+	r.t.Helper()
+	before := r.count(fault.DeviceNewEvent)
+	for range 100 {
+		r.record(s)
+	}
+	if made := r.count(fault.DeviceNewEvent) - before; made > 1 {
+		r.t.Errorf("100 records of an idle stream made %d events", made)
 	}
 }
 

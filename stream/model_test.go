@@ -269,13 +269,16 @@ func (w *world) use(c *claim, s step) error {
 			return nil
 		}
 		t := w.tokens[s.b%len(w.tokens)]
-		before := w.r.count(fault.StreamWait)
+		before, known := w.r.count(fault.StreamWait), t.c.Known()
+		if known && !w.done(t.at) {
+			return fmt.Errorf("%+v is known to be done, and is not", t.at)
+		}
 		err := c.s.Wait(t.c)
 		if w.closed[c.dev] {
 			return refused(err)
 		}
 		calls := 0
-		if !w.done(t.at) && (t.at.dev != c.dev || t.at.line != c.line) {
+		if t.at.dev != c.dev && !w.done(t.at) || t.at.dev == c.dev && t.at.line != c.line && !known {
 			calls = 1
 			l.items = append(l.items, item{wait: &t.at})
 		}

@@ -157,9 +157,7 @@ func TestThePoolIsTheThrottle(t *testing.T) {
 }
 
 func TestATaskThatWaitsForAStreamGivesItsLaneBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, 1)
-		defer r.close()
+	inBubble(t, 1, 1, func(t *testing.T, r *rig) {
 		s := r.stream(0)
 		end := r.stall(s)
 		r.release(s)
@@ -199,9 +197,7 @@ func (l *laneLog) expect(t *testing.T, when string, events ...string) {
 // TestTheSubmittedWorkOfACancelledCallerIsDrained: cancelling ends the wait for
 // a stream, not the work on it.
 func TestTheSubmittedWorkOfACancelledCallerIsDrained(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, 1)
-		defer r.close()
+	inBubble(t, 1, 1, func(t *testing.T, r *rig) {
 		s := r.stream(0)
 		end := r.stall(s)
 		ran := false
@@ -234,9 +230,7 @@ func TestTheSubmittedWorkOfACancelledCallerIsDrained(t *testing.T) {
 // TestNotificationsAreArmedOnlyForWaiters counts them over a thousand
 // operations that nobody waited behind, then with a waiter.
 func TestNotificationsAreArmedOnlyForWaiters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, 2)
-		defer r.close()
+	inBubble(t, 1, 2, func(t *testing.T, r *rig) {
 		for range 1000 {
 			s := r.stream(0)
 			r.call(s, func() {})

@@ -47,11 +47,29 @@ func TestAStaleStreamReachesNoDriver(t *testing.T) {
 	r.release(present)
 }
 
+func TestALentStreamIsUsedAndNotReleasedByWhoeverHasIt(t *testing.T) {
+	r := newRig(t, 1, 1)
+	defer r.close()
+	owned := r.stream(0)
+	lent := owned.Lend()
+	r.release(lent)
+	ran := false
+	r.call(lent, func() { ran = true })
+	r.settle(lent)
+	if !ran || lent.String() != "host:0/0" {
+		t.Errorf("after its release the lent stream %v ran its work: %v", lent, ran)
+	}
+	expectCounts(t, r.pools[0], 0, 1, 0, 0)
+	r.release(owned)
+	if err := lent.Call(func() {}); !errors.Is(err, weir.ErrStale) {
+		t.Errorf("after its owner's release it answers %v; expected ErrStale", err)
+	}
+	r.release(r.stream(0))
+}
+
 // TestASharedStreamReturnsAfterItsLastHandleAndItsWork, in that order.
 func TestASharedStreamReturnsAfterItsLastHandleAndItsWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, 1)
-		defer r.close()
+	inBubble(t, 1, 1, func(t *testing.T, r *rig) {
 		a := r.stream(0)
 		b, err := a.Retain()
 		if err != nil {
@@ -134,9 +152,7 @@ func TestASubmissionThatARecordOvertookIsNotForgotten(t *testing.T) {
 	for name, last := range map[string]string{"the submitter releases last": "submitter", "the recorder releases last": "recorder"} {
 		for _, verb := range []string{"record", "tail"} {
 			t.Run(name+", "+verb, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r := newRig(t, 1, 1)
-					defer r.close()
+				inBubble(t, 1, 1, func(t *testing.T, r *rig) {
 					recorder := r.stream(0)
 					submitter, err := recorder.Retain()
 					if err != nil {
@@ -179,9 +195,7 @@ func TestASubmissionThatARecordOvertookIsNotForgotten(t *testing.T) {
 func TestARecordThatFailsAtReleaseIsReportedAndLosesNoStream(t *testing.T) {
 	for _, call := range []fault.Call{fault.StreamRecord, fault.DeviceNewEvent} {
 		t.Run(string(call), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, 1, 1)
-				defer r.close()
+			inBubble(t, 1, 1, func(t *testing.T, r *rig) {
 				s := r.stream(0)
 				end := r.stall(s)
 				ran := false
@@ -290,9 +304,7 @@ func TestAStreamThatCanNeitherBeRecordedNorWaitedForStaysPending(t *testing.T) {
 
 // TestARecordThatFailsIsTriedAgain: what it was to capture is not forgotten.
 func TestARecordThatFailsIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, 1)
-		defer r.close()
+	inBubble(t, 1, 1, func(t *testing.T, r *rig) {
 		s := r.stream(0)
 		end := r.stall(s)
 		r.plan.FailNth(fault.StreamRecord, 1, errCause)
@@ -311,9 +323,7 @@ func TestARecordThatFailsIsTriedAgain(t *testing.T) {
 
 // TestAWaitThatFailsIsReported and the stream goes on.
 func TestAWaitThatFailsIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, 2)
-		defer r.close()
+	inBubble(t, 1, 2, func(t *testing.T, r *rig) {
 		a, b := r.stream(0), r.stream(0)
 		end := r.stall(a)
 		c := r.record(a)

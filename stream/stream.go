@@ -4,16 +4,20 @@ import (
 	"context"
 	"sync/atomic"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/internal/lease"
 )
 
-// line is what a slot holds: a driver's stream and its timeline.
+// line is what a slot holds: a driver's stream and its timeline. Every
+// submission writes to it, so it shares no cache line with the next slot's.
 type line struct {
 	timeline
 	dirty  atomic.Bool // given out for submission since the last record
 	shared atomic.Bool // several handles hold it, or did in this lease
+	_      cpu.CacheLinePad
 }
 
 // Stream is a handle of a leased slot. It is a value: a copy is the same
@@ -110,9 +114,10 @@ func (s Stream) Tail() (Completion, error) {
 	return l.tail()
 }
 
-// Wait lets later work of the stream start only when c is done. A wait for
-// finished work, or for the stream's own, is no driver call. Of work that
-// failed it answers the failure.
+// Wait lets later work of the stream start only when c is done. A wait for work
+// that is known to be finished, or for the stream's own, is no driver call; it is
+// not asked whether other work is finished, which costs more than the wait. Of
+// work that failed it answers the failure.
 func (s Stream) Wait(c Completion) error {
 	l, err := s.usable()
 	if err != nil {
@@ -124,8 +129,13 @@ func (s Stream) Wait(c Completion) error {
 	if c.line == &l.timeline {
 		return l.failure(c.seq)
 	}
-	if done, err := c.Done(); done || err != nil {
-		return err
+	if c.Known() {
+		return c.line.failure(c.seq)
+	}
+	if c.seq == wholeStream || c.line.dev != l.dev { // of another device's death one learns by asking
+		if done, err := c.Done(); done || err != nil {
+			return err
+		}
 	}
 	if c.seq == wholeStream {
 		return c.synchronize()
@@ -173,13 +183,26 @@ func (s Stream) Retain() (Stream, error) {
 	return Stream{h}, nil
 }
 
+// Lend answers the same handle for somebody to use who does not own it: it is
+// good until s is released, and its own Release does nothing. Its Retain makes a
+// handle of its own.
+func (s Stream) Lend() Stream { return Stream{s.h.Lend()} }
+
 // Release gives the handle up. After the last one the slot returns to the pool
-// once its work is done. Through a stale handle it does nothing. The error is
-// that of recording work that was not recorded yet; the stream has then been
-// waited for, and the slot is back all the same.
+// once its work is done. Through a stale or lent handle it does nothing. The
+// error is that of recording work that was not recorded yet; the stream has then
+// been waited for, and the slot is back all the same.
 func (s Stream) Release() error {
 	l, err := s.h.Value()
-	if err != nil || !s.h.Leave() {
+	if err != nil {
+		return nil
+	}
+	// With nobody who could record, and nothing to forget, one step will do.
+	if !l.shared.Load() && !l.dirty.Load() && !l.abroad.Load() && !l.closed.Load() {
+		s.h.Release(l.last())
+		return nil
+	}
+	if !s.h.Leave() {
 		return nil
 	}
 	l.shared.Store(false)

@@ -164,4 +164,6 @@ func TestWorkThatEndedBadlyFreesItsSlot(t *testing.T) {
 // worthless is work that is done and whose result nobody can use.
 type worthless struct{ *tail }
 
+func (worthless) Known() bool { return false }
+
 func (worthless) Done() (bool, error) { return true, errors.New("ran without what it waited for") }

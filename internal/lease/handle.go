@@ -13,6 +13,7 @@ type Handle[T any, C Tail] struct {
 	slot *slot[T, C]
 	gen  uint64
 	id   uint32 // 0 of the first holder
+	lent bool   // see Lend
 }
 
 // Value is what the handle leases; ErrStale after its release.
@@ -83,7 +84,15 @@ func (h Handle[T, C]) Retain() (Handle[T, C], error) {
 	h.slot.nextID++
 	h.id = h.slot.nextID
 	h.slot.holders = append(h.slot.holders, h.id)
+	h.lent = false
 	return h, nil
+}
+
+// Lend answers the same claim for somebody to use who does not own it: it is
+// good for as long as h is, and does not give the claim up.
+func (h Handle[T, C]) Lend() Handle[T, C] {
+	h.lent = true
+	return h
 }
 
 // Break says that the thing answered an error: once released, it is remade
@@ -101,14 +110,20 @@ func (h Handle[T, C]) Break() {
 }
 
 // Leave gives the claim up. last says that it was the last one of its slot; the
-// caller, and nobody else, then owes a Return. A stale handle does nothing.
+// caller, and nobody else, then owes a Return. A stale or lent handle does
+// nothing.
 func (h Handle[T, C]) Leave() (last bool) {
-	if h.slot == nil {
+	if h.slot == nil || h.lent {
 		return false
 	}
-	s, p := h.slot, h.slot.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	h.slot.pool.mu.Lock()
+	defer h.slot.pool.mu.Unlock()
+	return h.leave()
+}
+
+// leave is Leave under the mutex, of a handle that is somebody's own.
+func (h Handle[T, C]) leave() (last bool) {
+	s := h.slot
 	if !h.holds() {
 		return false
 	}
@@ -123,9 +138,14 @@ func (h Handle[T, C]) Leave() (last bool) {
 // Return gives back the slot whose last claim was h; it is pending until tail
 // is done. To call it otherwise is a bug of Weir.
 func (h Handle[T, C]) Return(tail C) {
+	h.slot.pool.mu.Lock()
+	defer h.slot.pool.mu.Unlock()
+	h.giveBack(tail)
+}
+
+// giveBack is Return under the mutex.
+func (h Handle[T, C]) giveBack(tail C) {
 	s, p := h.slot, h.slot.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if s.word.Load() != h.gen<<1 || len(s.holders) > 0 {
 		panic(fmt.Sprintf("lease: %s %d was to be returned by somebody who did not leave it last", p.cfg.Name, s.index))
 	}
@@ -136,7 +156,12 @@ func (h Handle[T, C]) Return(tail C) {
 
 // Release is Leave and, after the last claim, Return.
 func (h Handle[T, C]) Release(tail C) {
-	if h.Leave() {
-		h.Return(tail)
+	if h.slot == nil || h.lent {
+		return
+	}
+	h.slot.pool.mu.Lock()
+	defer h.slot.pool.mu.Unlock()
+	if h.leave() {
+		h.giveBack(tail)
 	}
 }

@@ -87,6 +87,40 @@ func TestAStaleCopyNeverReleasesSomebodyElsesLease(t *testing.T) {
 	expectCounts(t, p, 0, 0, 1, 0)
 }
 
+// TestALentHandleIsGoodAsLongAsItsOwnersAndGivesNothingUp, of a first and of a
+// further holder.
+func TestALentHandleIsGoodAsLongAsItsOwnersAndGivesNothingUp(t *testing.T) {
+	p := newPool(1)
+	first := take(t, p)
+	further, err := first.Retain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, owner := range []handle{first, further} {
+		lent := owner.Lend()
+		if lent.Leave() {
+			t.Error("a lent handle left a slot last, or does not know what it is")
+		}
+		lent.Release(ended())
+		if v, err := lent.Lend().Value(); v != 0 || err != nil || !owner.Valid() {
+			t.Errorf("after its release a lent handle answers %v, %v and its owner is valid %v", v, err, owner.Valid())
+		}
+		own, err := lent.Retain()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own.Release(ended()); own.Valid() {
+			t.Error("what a lent handle retained is lent too")
+		}
+		expectCounts(t, p, 0, 1, 0, 0)
+		owner.Release(ended())
+		if _, err := lent.Value(); lent.Valid() || !errors.Is(err, weir.ErrStale) {
+			t.Errorf("after its owner's release a lent handle answers %v; expected ErrStale", err)
+		}
+	}
+	expectCounts(t, p, 0, 0, 1, 0)
+}
+
 // TestOfHandlesReleasedAtOnceOneIsTheLast lets many goroutines leave one slot at
 // the same time: one of them, and only one, owes the tail.
 func TestOfHandlesReleasedAtOnceOneIsTheLast(t *testing.T) {

@@ -29,6 +29,7 @@ type (
 type tail struct {
 	mu        sync.Mutex
 	done      bool
+	known     bool           // Done has answered so
 	err       error          // what Done answers while the work is not done
 	notifyErr error          // what Notify answers
 	hold      bool           // finish wakes nobody
@@ -42,6 +43,7 @@ func (t *tail) Done() (bool, error) {
 	t.mu.Lock()
 	t.asked++
 	done, err, during := t.done, t.err, t.during
+	t.known = done
 	t.during = nil
 	t.mu.Unlock()
 	if during != nil {
@@ -51,6 +53,12 @@ func (t *tail) Done() (bool, error) {
 		return true, nil
 	}
 	return false, err
+}
+
+func (t *tail) Known() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known
 }
 
 func (t *tail) Notify(w driver.Waker) error {

@@ -15,6 +15,8 @@ import (
 
 // Tail is the last work that a slot was given.
 type Tail interface {
+	// Known says whether the work is known to be done, at no cost.
+	Known() bool
 	// Done says whether the work is done, however it ended. An error of work
 	// that is not done means that it could not be asked, or never will be done.
 	Done() (bool, error)
@@ -28,7 +30,8 @@ const WatchInterval = 20 * time.Millisecond
 
 // Pool is a fixed set of T. C is the type of their tails.
 type Pool[T any, C Tail] struct {
-	cfg Config[T]
+	cfg   Config[T]
+	first func(n int) int // see First
 
 	mu      sync.Mutex // guards all below and the slots; see invariant 3
 	slots   []*slot[T, C]
@@ -89,9 +92,14 @@ type Config[T any] struct {
 	Discard func(T)
 }
 
+// First is for tests that nothing depends on which slot is leased: pools that are
+// made while it is set ask it at which of their n slots to begin each search for
+// an idle one. It is called under a pool's mutex, by several pools at once.
+var First func(n int) int
+
 // New makes a pool of things, all idle.
 func New[T any, C Tail](cfg Config[T], things []T) *Pool[T, C] {
-	p := &Pool[T, C]{cfg: cfg}
+	p := &Pool[T, C]{cfg: cfg, first: First}
 	for i, t := range things {
 		p.slots = append(p.slots, &slot[T, C]{pool: p, index: i, value: t})
 	}
@@ -117,18 +125,21 @@ func (p *Pool[T, C]) try() (h Handle[T, C], ok bool, err error) {
 	if s := p.findIdle(); s != nil {
 		return p.lease(s), true, nil
 	}
-	start := p.cursor
-	for i := range p.slots {
-		s := p.slots[(start+i)%len(p.slots)]
-		if s.state == pending && !s.probing {
-			p.probe(s)
-		}
-		// Others came and went while the tail was asked.
-		if err := p.unusable(); err != nil || p.waiters.Len() > 0 {
-			return h, false, err
-		}
-		if s.state == idle {
-			return p.lease(s), true, nil
+	// What is known to be done comes first: asking is a driver call.
+	start := p.start()
+	for _, ask := range [...]bool{false, true} {
+		for i := range p.slots {
+			s := p.slots[(start+i)%len(p.slots)]
+			if s.state == pending && !s.probing && (ask || s.tail.Known()) {
+				p.probe(s)
+			}
+			// Others came and went while the tail was asked.
+			if err := p.unusable(); err != nil || p.waiters.Len() > 0 {
+				return h, false, err
+			}
+			if s.state == idle {
+				return p.lease(s), true, nil
+			}
 		}
 	}
 	if s := p.findIdle(); s != nil { // one that was not when it was passed
@@ -198,9 +209,18 @@ func (p *Pool[T, C]) unusable() error {
 	return nil
 }
 
+// start is where a search begins.
+func (p *Pool[T, C]) start() int {
+	if p.first != nil {
+		return p.first(len(p.slots))
+	}
+	return p.cursor
+}
+
 func (p *Pool[T, C]) findIdle() *slot[T, C] {
+	start := p.start()
 	for i := range p.slots {
-		if s := p.slots[(p.cursor+i)%len(p.slots)]; s.state == idle {
+		if s := p.slots[(start+i)%len(p.slots)]; s.state == idle {
 			return s
 		}
 	}

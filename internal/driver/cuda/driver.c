@@ -5,21 +5,30 @@
 #include <cuda.h>
 #include <time.h>
 
-/* How often a wait asks before it sleeps: about 50 us, what falling asleep and
-   waking up cost. */
-enum { impatience = 256 };
+/* What weir_enter made this thread's current context and left so. */
+static __thread CUcontext ours;
 
-/* WITH runs an expression with the context current, and answers its value. */
-#define WITH(context, expression)                                       \
-	do {                                                            \
-		CUresult result_ = cuCtxPushCurrent((CUcontext)(context)); \
-		if (result_ != CUDA_SUCCESS)                            \
-			return result_;                                 \
-		result_ = (CUresult)(expression);                       \
-		CUcontext popped_;                                      \
-		cuCtxPopCurrent(&popped_);                              \
-		return result_;                                         \
-	} while (0)
+int weir_enter(uintptr_t context, int *entered) {
+	CUcontext current = NULL;
+	*entered = 0;
+	CUresult result = cuCtxGetCurrent(&current);
+	if (result == CUDA_SUCCESS && current == (CUcontext)context)
+		return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS && (!current || current == ours)) {
+		result = cuCtxSetCurrent((CUcontext)context);
+		ours = result == CUDA_SUCCESS ? (CUcontext)context : NULL;
+		return result;
+	}
+	result = cuCtxPushCurrent((CUcontext)context);
+	*entered = result == CUDA_SUCCESS;
+	return result;
+}
+
+void weir_leave(int entered) {
+	CUcontext popped;
+	if (entered)
+		cuCtxPopCurrent(&popped);
+}
 
 const char *weir_error_name(int code) {
 	const char *text = NULL;
@@ -52,38 +61,51 @@ int weir_context_close(int device, uintptr_t context, uintptr_t probe) {
 	return cuDevicePrimaryCtxRelease(device);
 }
 
-int weir_context_synchronize(uintptr_t context) { WITH(context, cuCtxSynchronize()); }
+int weir_context_synchronize(uintptr_t context) { WEIR_WITH(context, cuCtxSynchronize()); }
 
-int weir_context_push(uintptr_t context) { return cuCtxPushCurrent((CUcontext)context); }
+int weir_context_push(uintptr_t context) {
+	ours = NULL; /* what is current from here on is the caller's */
+	return cuCtxPushCurrent((CUcontext)context);
+}
 
 int weir_context_pop(void) {
 	CUcontext popped;
 	return cuCtxPopCurrent(&popped);
 }
 
-int weir_memory_info(uintptr_t context, size_t *free, size_t *total) { WITH(context, cuMemGetInfo(free, total)); }
+int weir_memory_info(uintptr_t context, size_t *free, size_t *total) { WEIR_WITH(context, cuMemGetInfo(free, total)); }
 
-int weir_stream_new(uintptr_t context, int priority, uintptr_t *stream) { WITH(context, stream_new(priority, stream)); }
+int weir_stream_new(uintptr_t context, int priority, uintptr_t *stream) { WEIR_WITH(context, stream_new(priority, stream)); }
 
-int weir_stream_destroy(uintptr_t context, uintptr_t stream) { WITH(context, cuStreamDestroy((CUstream)stream)); }
+int weir_stream_destroy(uintptr_t context, uintptr_t stream) { WEIR_WITH(context, cuStreamDestroy((CUstream)stream)); }
 
-int weir_stream_query(uintptr_t context, uintptr_t stream) { WITH(context, cuStreamQuery((CUstream)stream)); }
+int weir_stream_query(uintptr_t context, uintptr_t stream) { WEIR_WITH(context, cuStreamQuery((CUstream)stream)); }
 
-/* Waits by asking, ever more rarely: a wait is at most an eighth longer than its
-   work, or 60 us, whatever is more. An event that lets the driver put the waiter
-   to sleep (CU_EVENT_BLOCKING_SYNC) is no alternative: on an H200 a stream takes
-   55 unfinished records of such events, and then submission waits. Nor is the
-   driver's own wait for other events, which keeps a core busy. */
+static int64_t nanoseconds(void) {
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* Waits by asking: all the time for half a millisecond, since to sleep costs 60 us
+   and more, then in steps of a 64th of what it waited, so that a wait is late by
+   so much at most. An event that lets the driver put the waiter to sleep
+   (CU_EVENT_BLOCKING_SYNC) is no alternative: on an H200 a stream takes 55
+   unfinished records of such events, and then submission waits. Nor is the
+   driver's own wait for other events, which keeps a core busy to the end. */
 static CUresult wait_event(CUevent event) {
-	enum { shortest = 10 * 1000, longest = 1000 * 1000 }; /* ns */
-	CUresult result = CUDA_ERROR_NOT_READY;
-	for (int i = 0; i < impatience && result == CUDA_ERROR_NOT_READY; i++)
-		result = cuEventQuery(event);
-	for (long slept = 0; result == CUDA_ERROR_NOT_READY; result = cuEventQuery(event)) {
-		long more = slept / 8 < shortest ? shortest : slept / 8 > longest ? longest : slept / 8;
-		struct timespec pause = {.tv_nsec = more};
-		nanosleep(&pause, NULL);
-		slept += more;
+	enum { patience = 500 * 1000, shortest = 20 * 1000, longest = 1000 * 1000 }; /* ns */
+	CUresult result = cuEventQuery(event);
+	if (result == CUDA_ERROR_NOT_READY) {
+		int64_t began = nanoseconds();
+		while ((result = cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
+			int64_t waited = nanoseconds() - began;
+			if (waited < patience)
+				continue;
+			int64_t step = waited / 64;
+			struct timespec pause = {.tv_nsec = step < shortest ? shortest : step > longest ? longest : step};
+			nanosleep(&pause, NULL);
+		}
 	}
 	/* It returns at once, and is where memory pools trim themselves. */
 	return result == CUDA_SUCCESS ? cuEventSynchronize(event) : result;
@@ -95,25 +117,26 @@ static CUresult synchronize(CUstream stream, CUevent event) {
 		return result;
 	result = wait_event(event);
 	/* The stream may notice its end a moment after the event; or later work has come. */
+	enum { tries = 64 };
 	CUresult stream_result = CUDA_ERROR_NOT_READY;
-	for (int i = 0; i < impatience && result == CUDA_SUCCESS && stream_result == CUDA_ERROR_NOT_READY; i++)
+	for (int i = 0; i < tries && result == CUDA_SUCCESS && stream_result == CUDA_ERROR_NOT_READY; i++)
 		stream_result = cuStreamQuery(stream);
 	return result != CUDA_SUCCESS || stream_result == CUDA_ERROR_NOT_READY ? result : stream_result;
 }
 
 int weir_stream_synchronize(uintptr_t context, uintptr_t stream, uintptr_t event) {
-	WITH(context, synchronize((CUstream)stream, (CUevent)event));
+	WEIR_WITH(context, synchronize((CUstream)stream, (CUevent)event));
 }
 
 int weir_event_new(uintptr_t context, uintptr_t *event) {
-	WITH(context, cuEventCreate((CUevent *)event, CU_EVENT_DISABLE_TIMING));
+	WEIR_WITH(context, cuEventCreate((CUevent *)event, CU_EVENT_DISABLE_TIMING));
 }
 
-int weir_event_destroy(uintptr_t context, uintptr_t event) { WITH(context, cuEventDestroy((CUevent)event)); }
+int weir_event_destroy(uintptr_t context, uintptr_t event) { WEIR_WITH(context, cuEventDestroy((CUevent)event)); }
 
-int weir_event_query(uintptr_t context, uintptr_t event) { WITH(context, cuEventQuery((CUevent)event)); }
+int weir_event_query(uintptr_t context, uintptr_t event) { WEIR_WITH(context, cuEventQuery((CUevent)event)); }
 
-int weir_event_synchronize(uintptr_t context, uintptr_t event) { WITH(context, wait_event((CUevent)event)); }
+int weir_event_synchronize(uintptr_t context, uintptr_t event) { WEIR_WITH(context, wait_event((CUevent)event)); }
 
 static int record(CUstream stream, CUevent event, int moves) {
 	if (moves) {
@@ -125,15 +148,15 @@ static int record(CUstream stream, CUevent event, int moves) {
 }
 
 int weir_record(uintptr_t context, uintptr_t stream, uintptr_t event, int moves) {
-	WITH(context, record((CUstream)stream, (CUevent)event, moves));
+	WEIR_WITH(context, record((CUstream)stream, (CUevent)event, moves));
 }
 
 int weir_wait(uintptr_t context, uintptr_t stream, uintptr_t event) {
-	WITH(context, cuStreamWaitEvent((CUstream)stream, (CUevent)event, 0));
+	WEIR_WITH(context, cuStreamWaitEvent((CUstream)stream, (CUevent)event, 0));
 }
 
 int weir_copy(uintptr_t context, uintptr_t stream, uint64_t dst, uint64_t src, size_t bytes) {
-	WITH(context, cuMemcpyAsync(dst, src, bytes, (CUstream)stream));
+	WEIR_WITH(context, cuMemcpyAsync(dst, src, bytes, (CUstream)stream));
 }
 
 static CUresult copy_marked(CUstream stream, uint64_t dst, uint64_t src, size_t bytes, CUevent event) {
@@ -147,15 +170,15 @@ static CUresult copy_marked(CUstream stream, uint64_t dst, uint64_t src, size_t 
 }
 
 int weir_copy_marked(uintptr_t context, uintptr_t stream, uint64_t dst, uint64_t src, size_t bytes, uintptr_t event) {
-	WITH(context, copy_marked((CUstream)stream, dst, src, bytes, (CUevent)event));
+	WEIR_WITH(context, copy_marked((CUstream)stream, dst, src, bytes, (CUevent)event));
 }
 
 int weir_zero(uintptr_t context, uintptr_t stream, uint64_t dst, size_t bytes) {
-	WITH(context, cuMemsetD8Async(dst, 0, bytes, (CUstream)stream));
+	WEIR_WITH(context, cuMemsetD8Async(dst, 0, bytes, (CUstream)stream));
 }
 
 int weir_alloc(uintptr_t context, size_t bytes, uint64_t *address) {
-	WITH(context, cuMemAlloc((CUdeviceptr *)address, bytes));
+	WEIR_WITH(context, cuMemAlloc((CUdeviceptr *)address, bytes));
 }
 
 static CUresult free_plain(uint64_t address) {
@@ -164,13 +187,13 @@ static CUresult free_plain(uint64_t address) {
 	return result != CUDA_SUCCESS ? result : freed;
 }
 
-int weir_free(uintptr_t context, uint64_t address) { WITH(context, free_plain(address)); }
+int weir_free(uintptr_t context, uint64_t address) { WEIR_WITH(context, free_plain(address)); }
 
 int weir_alloc_host(uintptr_t context, size_t bytes, uint64_t *address) {
-	WITH(context, cuMemHostAlloc((void **)address, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+	WEIR_WITH(context, cuMemHostAlloc((void **)address, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
 }
 
-int weir_free_host(uintptr_t context, uint64_t address) { WITH(context, cuMemFreeHost((void *)address)); }
+int weir_free_host(uintptr_t context, uint64_t address) { WEIR_WITH(context, cuMemFreeHost((void *)address)); }
 
 static CUresult pool_get(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t *value) {
 	cuuint64_t got = 0;
@@ -210,7 +233,7 @@ static CUresult pool_new(int device, uint64_t threshold, size_t limit, CUmemoryP
 }
 
 int weir_pool_new(uintptr_t context, int device, uint64_t threshold, size_t limit, uintptr_t *pool) {
-	WITH(context, pool_new(device, threshold, limit, (CUmemoryPool *)pool));
+	WEIR_WITH(context, pool_new(device, threshold, limit, (CUmemoryPool *)pool));
 }
 
 static CUresult pool_alloc(CUmemoryPool pool, CUstream stream, size_t bytes, uint64_t limit, uint64_t *address, uint64_t *held) {
@@ -240,11 +263,11 @@ static CUresult pool_alloc(CUmemoryPool pool, CUstream stream, size_t bytes, uin
 }
 
 int weir_pool_alloc(uintptr_t context, uintptr_t pool, uintptr_t stream, size_t bytes, uint64_t limit, uint64_t *address, uint64_t *held) {
-	WITH(context, pool_alloc((CUmemoryPool)pool, (CUstream)stream, bytes, limit, address, held));
+	WEIR_WITH(context, pool_alloc((CUmemoryPool)pool, (CUstream)stream, bytes, limit, address, held));
 }
 
 int weir_pool_free(uintptr_t context, uintptr_t stream, uint64_t address) {
-	WITH(context, cuMemFreeAsync(address, (CUstream)stream));
+	WEIR_WITH(context, cuMemFreeAsync(address, (CUstream)stream));
 }
 
 static CUresult pool_trim(CUmemoryPool pool, uint64_t keep) {
@@ -259,7 +282,7 @@ static CUresult pool_trim(CUmemoryPool pool, uint64_t keep) {
 }
 
 int weir_pool_trim(uintptr_t context, uintptr_t pool, uint64_t keep) {
-	WITH(context, pool_trim((CUmemoryPool)pool, keep));
+	WEIR_WITH(context, pool_trim((CUmemoryPool)pool, keep));
 }
 
 static CUresult pool_held(CUmemoryPool pool, uint64_t *held, uint64_t *high) {
@@ -268,7 +291,7 @@ static CUresult pool_held(CUmemoryPool pool, uint64_t *held, uint64_t *high) {
 }
 
 int weir_pool_held(uintptr_t context, uintptr_t pool, uint64_t *held, uint64_t *high) {
-	WITH(context, pool_held((CUmemoryPool)pool, held, high));
+	WEIR_WITH(context, pool_held((CUmemoryPool)pool, held, high));
 }
 
 static CUresult pool_destroy(CUmemoryPool pool) {
@@ -278,13 +301,13 @@ static CUresult pool_destroy(CUmemoryPool pool) {
 	return result != CUDA_SUCCESS ? result : destroyed;
 }
 
-int weir_pool_destroy(uintptr_t context, uintptr_t pool) { WITH(context, pool_destroy((CUmemoryPool)pool)); }
+int weir_pool_destroy(uintptr_t context, uintptr_t pool) { WEIR_WITH(context, pool_destroy((CUmemoryPool)pool)); }
 
 int weir_module_load(uintptr_t context, const void *image, uintptr_t *module) {
-	WITH(context, cuModuleLoadData((CUmodule *)module, image));
+	WEIR_WITH(context, cuModuleLoadData((CUmodule *)module, image));
 }
 
-int weir_module_unload(uintptr_t context, uintptr_t module) { WITH(context, cuModuleUnload((CUmodule)module)); }
+int weir_module_unload(uintptr_t context, uintptr_t module) { WEIR_WITH(context, cuModuleUnload((CUmodule)module)); }
 
 /* Drivers load a kernel's code when it is first launched, and then wait for all
    work of the device; those of CUDA 12.4 and later do it on request. */
@@ -298,10 +321,10 @@ static CUresult module_function(CUmodule module, const char *name, CUfunction *f
 }
 
 int weir_module_function(uintptr_t context, uintptr_t module, const char *name, uintptr_t *function) {
-	WITH(context, module_function((CUmodule)module, name, (CUfunction *)function));
+	WEIR_WITH(context, module_function((CUmodule)module, name, (CUfunction *)function));
 }
 
 int weir_launch(uintptr_t context, uintptr_t stream, uintptr_t function, unsigned blocks, unsigned threads, void *parameter) {
 	void *parameters[] = {parameter};
-	WITH(context, cuLaunchKernel((CUfunction)function, blocks, 1, 1, threads, 1, 1, 0, (CUstream)stream, parameters, NULL));
+	WEIR_WITH(context, cuLaunchKernel((CUfunction)function, blocks, 1, 1, threads, 1, 1, 0, (CUstream)stream, parameters, NULL));
 }

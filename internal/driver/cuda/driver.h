@@ -1,7 +1,10 @@
 /*
- * The driver calls of the hot path. Each function selects the device, does the
- * work, and leaves the calling thread's current context as it was, so that a
- * goroutine may move between threads from one call to the next.
+ * The driver calls of the hot path. Each function selects the device and does the
+ * work, so that a goroutine may move between threads from one call to the next. A
+ * thread with no current context, or with one that a call of Weir's left, is left
+ * with the last call's: to restore it costs two driver calls, and has cuBLAS find
+ * its state anew each time. A context that others made current, Device.Select
+ * among them, is restored.
  *
  * Handles are integers here: Go's pointer checks would cost time and find
  * nothing. A result is 0, a CUresult, or weir_unfinished.
@@ -13,6 +16,21 @@
 #include <stdint.h>
 
 enum { weir_unfinished = -1 };
+
+/* Makes the context current for a call; weir_leave ends what it answers. */
+int weir_enter(uintptr_t context, int *entered);
+void weir_leave(int entered);
+
+/* WEIR_WITH runs an expression with the context current, and returns its value. */
+#define WEIR_WITH(context, expression)                            \
+	do {                                                      \
+		int entered_, result_ = weir_enter(context, &entered_); \
+		if (result_ != 0)                                 \
+			return result_;                           \
+		result_ = (expression);                           \
+		weir_leave(entered_);                             \
+		return result_;                                   \
+	} while (0)
 
 const char *weir_error_name(int code);
 const char *weir_error_text(int code);

@@ -2,6 +2,8 @@
 
 #include "notify.h"
 
+#include "driver.h"
+
 #include <cuda.h>
 #include <errno.h>
 #include <sched.h>
@@ -98,11 +100,5 @@ static void CUDA_CB arrive(void *data) {
 }
 
 int weir_notify(uintptr_t context, uintptr_t stream, uintptr_t note) {
-	CUresult result = cuCtxPushCurrent((CUcontext)context);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = cuLaunchHostFunc((CUstream)stream, arrive, (void *)note);
-	CUcontext popped;
-	cuCtxPopCurrent(&popped);
-	return result;
+	WEIR_WITH(context, cuLaunchHostFunc((CUstream)stream, arrive, (void *)note));
 }
