@@ -11,7 +11,7 @@ import (
 )
 
 func TestAKernelThatPanicsLosesItsDeviceSaysWhereAndTheNextStartHasAnother(t *testing.T) {
-	rt := must(runtime.Start(runtime.Options{}))
+	rt := must(runtime.Start(runtime.Options{Host: runtime.HostOnly}))
 	d := must(runtime.Default())
 	s := must(must(runtime.For(d)).Streams().Acquire(context.Background()))
 	var none []int
@@ -32,7 +32,7 @@ func TestAKernelThatPanicsLosesItsDeviceSaysWhereAndTheNextStartHasAnother(t *te
 		t.Errorf("Close answers %d lines; expected the loss, once:\n%v", n+1, closed)
 	}
 
-	rt = must(runtime.Start(runtime.Options{}))
+	rt = must(runtime.Start(runtime.Options{Host: runtime.HostOnly}))
 	defer func() {
 		if err := rt.Close(); err != nil {
 			t.Error(err)

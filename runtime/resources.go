@@ -38,13 +38,17 @@ type Resources struct {
 	closed   bool
 }
 
-// Stage says when a service is taken down.
+// Stage says when a service is closed. Every service, of any stage, is drained
+// first, and then the operations' streams are waited for.
 type Stage int
 
 const (
-	// StageProvider: its resources go after all streams have drained.
+	// StageProvider: library handles. They are closed once all streams have
+	// drained, while the streams and the memory that they use still exist.
 	StageProvider Stage = iota
-	// StageMemory: it goes after every provider.
+	// StageMemory: what providers may hold a part of. It is closed after every
+	// provider and before the streams are destroyed, on which it gives its
+	// memory back.
 	StageMemory
 )
 
@@ -139,8 +143,19 @@ func (r *Resources) Reclaim() stream.Stream { return r.reclaim }
 func (r *Resources) Supply() stream.Stream { return r.supply }
 
 // Use answers the resources' one service of type S, made by make on first use.
-// When make fails, the next use tries again. After Close nothing more is made,
-// which is ErrClosed; a service that was made refuses new use itself.
+// Packages that keep something for each device (memory, library handles) call
+// it where they are first asked for it, so that runtime need not know them;
+// programs call those packages instead. A type is one service: stage and make
+// are those of the first use, and later ones are ignored.
+//
+// When make fails its error is answered and the next use tries again. After
+// Close nothing more is made, which is ErrClosed; a service that was made is
+// still answered and refuses new use itself. Within a stage, services are
+// closed in the reverse order of their first use.
+//
+// It is safe for concurrent use: make runs once at a time for each type, and
+// others who use that type wait for it, so it may use other services but not
+// its own. Once the service is made, Use takes no lock and allocates nothing.
 func Use[S Service](r *Resources, stage Stage, make func(*Resources) (S, error)) (S, error) {
 	var none S
 	key := reflect.TypeFor[S]()

@@ -143,7 +143,7 @@ func TestStartRefusesOptionsOutOfRange(t *testing.T) {
 		{runtime.Options{ResourceOptions: runtime.ResourceOptions{Streams: -1}}, "stream.NewPool: count -1; expected 1 to 4096"},
 		{runtime.Options{ResourceOptions: runtime.ResourceOptions{Streams: 4097}}, "stream.NewPool: count 4097; expected 1 to 4096"},
 		{runtime.Options{ResourceOptions: runtime.ResourceOptions{MemoryLimit: -5}}, "runtime.NewResources: memory limit -5; expected 0 or more bytes"},
-		{runtime.Options{ResourceOptions: runtime.ResourceOptions{StreamPriority: 3}},
+		{runtime.Options{Host: runtime.HostOnly, ResourceOptions: runtime.ResourceOptions{StreamPriority: 3}},
 			"Device.NewStream on host:0: priority 3; expected 0 (greatest) to 0 (least)"},
 	} {
 		rt, err := runtime.Start(c.options)
@@ -158,7 +158,7 @@ func TestStartRefusesOptionsOutOfRange(t *testing.T) {
 }
 
 func TestHostDevicesAreAsManyAsAsked(t *testing.T) {
-	rt, err := runtime.Start(runtime.Options{HostDevices: 3})
+	rt, err := runtime.Start(runtime.Options{Host: runtime.HostOnly, HostDevices: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,6 +131,7 @@ func AsType(ctx context.Context, a *Array, dt DType) (*Array, error) {
 }
 
 // To answers a itself if it is on the device, else a row-major copy there.
+// Between the host device and a GPU it waits for a.
 func To(ctx context.Context, a *Array, d runtime.Device) (*Array, error) {
 	const op = "tensor.To"
 	if err := sameDevice(op, namesA, a); err != nil {
@@ -157,6 +158,13 @@ func To(ctx context.Context, a *Array, d runtime.Device) (*Array, error) {
 	b, err := emptyOn(ctx, op, m, a.dtype, a.shape())
 	if err != nil || a.size() == 0 {
 		return b, err
+	}
+	if a.Device().IsHost() != d.IsHost() { // a family's streams reach no other's memory
+		data := make([]byte, b.Bytes())
+		if err := read(ctx, src, data); err != nil {
+			return made(b, err)
+		}
+		return made(b, fill(ctx, b, data))
 	}
 	return made(b, onStreamAcross(ctx, r, func(x *operation) error {
 		from := x.acc.Read(src.Buffer()) + driver.Ptr(src.offset*src.dtype.Size())

@@ -30,33 +30,49 @@ Status extended(const char *function, DataType a, DataType b, DataType c, Comput
 // Groups are the arguments of a grouped product: arrays with one entry a group,
 // and on the device the addresses of all matrices, group after group. They are
 // submitted group by group, which nobody can tell from one launch.
-template <class T, class Int> struct Groups {
+template <class Int> struct Groups {
 	const Transpose *op_a, *op_b;
 	const Int *m, *n, *k;
-	const T *alpha;
-	const T *const *a;
+	const void *alpha;
+	const void *a;
 	const Int *lda;
-	const T *const *b;
+	const void *b;
 	const Int *ldb;
-	const T *beta;
-	T *const *c;
+	const void *beta;
+	const void *c;
 	const Int *ldc;
 	Int count;
 	const Int *sizes;
 };
 
-template <class T, class Int> Status grouped(const char *function, DataType type, BlasHandle handle, const Groups<T, Int> &g) {
+template <class Int> void submit_groups(const char *function, const Handle &handle, const Types &types, const Groups<Int> &g) {
+	require(g.count >= 0, invalid_value);
+	require(handle.pointer_mode == pointer_mode_host, not_supported);
+	auto scalar = [&](const void *all, Int i) { return static_cast<const std::byte *>(all) + i * static_cast<Int>(bytes_of(types.scalar)); };
+	std::uint64_t before = 0; // bytes of addresses
+	for (Int i = 0; i < g.count; before += static_cast<std::uint64_t>(g.sizes[i++]) * sizeof(DevicePtr)) {
+		submit(function, handle,
+			{types, g.op_a[i], g.op_b[i], g.m[i], g.n[i], g.k[i], scalar(g.alpha, i), scalar(g.beta, i), {address(g.a) + before, g.lda[i]},
+				{address(g.b) + before, g.ldb[i]}, {address(g.c) + before, g.ldc[i]}, g.sizes[i], true});
+	}
+}
+
+template <class Int> Status grouped(const char *function, DataType type, BlasHandle handle, const Groups<Int> &g) {
 	return call(function, [&](Lock &) {
 		auto found = find(handle);
-		require(g.count >= 0, invalid_value);
-		require(found->pointer_mode == pointer_mode_host, not_supported);
-		std::int64_t before = 0;
-		for (Int i = 0; i < g.count; before += g.sizes[i++]) {
-			submit(function, *found,
-				{types_for(*found, type), g.op_a[i], g.op_b[i], g.m[i], g.n[i], g.k[i], &g.alpha[i], &g.beta[i],
-					{address(g.a + before), g.lda[i]}, {address(g.b + before), g.ldb[i]},
-					{address(g.c + before), g.ldc[i]}, g.sizes[i], true});
-		}
+		submit_groups(function, *found, types_for(*found, type), g);
+	});
+}
+
+// NVIDIA's has real types only, and of the faster forms TF32's.
+template <class Int>
+Status grouped_extended(const char *function, DataType a, DataType b, DataType c, ComputeType compute, BlasHandle handle, const Groups<Int> &g) {
+	return call(function, [&](Lock &) {
+		auto found = find(handle);
+		auto types = types_of(a, b, c, compute);
+		require(types.scalar == r32f || types.scalar == r64f, not_supported);
+		require(a == c && (types.rounding == Rounding::none || types.rounding == Rounding::tf32), not_supported);
+		submit_groups(function, *found, types, g);
 	});
 }
 
@@ -89,7 +105,7 @@ template <class T, class Int> Status grouped(const char *function, DataType type
 	SIM_API Status name(BlasHandle handle, const Transpose op_a[], const Transpose op_b[], const Int m[], const Int n[], const Int k[], \
 		const T alpha[], const T *const a[], const Int lda[], const T *const b[], const Int ldb[], const T beta[], T *const c[], \
 		const Int ldc[], Int count, const Int sizes[]) { \
-		return grouped<T, Int>(#name, type, handle, {op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, count, sizes}); \
+		return grouped<Int>(#name, type, handle, {op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, count, sizes}); \
 	}
 
 #define PRODUCTS(letter, T, type) \
@@ -141,3 +157,15 @@ GEMM_STRIDED_EX(cublasGemmStridedBatchedEx, int)
 GEMM_STRIDED_EX(cublasGemmStridedBatchedEx_64, std::int64_t)
 GEMM_BATCHED_EX(cublasGemmBatchedEx, int)
 GEMM_BATCHED_EX(cublasGemmBatchedEx_64, std::int64_t)
+
+#define GEMM_GROUPED_EX(name, Int) \
+	SIM_API Status name(BlasHandle handle, const Transpose op_a[], const Transpose op_b[], const Int m[], const Int n[], const Int k[], \
+		const void *alpha, const void *const a[], DataType type_a, const Int lda[], const void *const b[], DataType type_b, \
+		const Int ldb[], const void *beta, void *const c[], DataType type_c, const Int ldc[], Int count, const Int sizes[], \
+		ComputeType compute) { \
+		return grouped_extended<Int>(#name, type_a, type_b, type_c, compute, handle, \
+			{op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, count, sizes}); \
+	}
+
+GEMM_GROUPED_EX(cublasGemmGroupedBatchedEx, int)
+GEMM_GROUPED_EX(cublasGemmGroupedBatchedEx_64, std::int64_t)

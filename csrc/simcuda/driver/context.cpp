@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace simcuda {
 
@@ -222,11 +223,12 @@ SIM_API Result cuDevicePrimaryCtxRelease_v2(DeviceOrdinal ordinal) {
 	return api("cuDevicePrimaryCtxRelease_v2", [&](Lock &lock) {
 		auto &device = device_at(ordinal);
 		require(device.retained > 0, invalid_context);
-		if (--device.retained == 0) {
-			device.quiesce(lock);
-			destroy_context(device.primary);
-			device.primary = nullptr;
-		}
+		if (--device.retained > 0)
+			return;
+		device.quiesce(lock);
+		// Meanwhile another thread may have retained it, and released it too.
+		if (device.retained == 0 && device.primary)
+			destroy_context(std::exchange(device.primary, nullptr));
 	});
 }
 

@@ -62,7 +62,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
 	RecordPtr record(const char *what);
 	void wait(const char *what, RecordPtr record);
 	// synchronize waits until everything submitted is over.
-	void synchronize(Lock &lock);
+	SIM_SHARED void synchronize(Lock &lock);
 	// idle says whether everything submitted is over.
 	bool idle() const { return completed == submitted; }
 	// close lets the queue run empty and ends the thread.

@@ -112,6 +112,31 @@ TEST("batches and groups go by arrays of addresses") {
 	OK(cublasDestroy_v2(h));
 }
 
+TEST("groups of narrow elements have scalars of single precision, and the types that NVIDIA's have") {
+	use(0);
+	auto s = stream();
+	auto h = handle(s);
+	// 2, 3 and 4 in float16; 2·3 and -2·4 + 2·3.
+	auto p = on_device<std::uint16_t>({0x4000, 0x4200, 0x4400, 0, 0x4200}, s);
+	auto arrays = [&](DevicePtr one, DevicePtr two) { return pointer<void *>(on_device(std::vector<DevicePtr>{one, two}, s)); };
+	auto as = arrays(p, p), bs = arrays(p + 2, p + 4), cs = arrays(p + 6, p + 8);
+	Transpose ops[] = {no_trans, no_trans};
+	std::int64_t ones[] = {1, 1};
+	std::complex<float> alphas[] = {{1, -1}, 0}, betas[] = {{0, 2}, 0};
+	auto multiply = [&](DataType type, ComputeType compute) {
+		return cublasGemmGroupedBatchedEx_64(h, ops, ops, ones, ones, ones, alphas, as, type, ones, bs, type, ones, betas, cs, type, ones, 2,
+			ones, compute);
+	};
+	OK(multiply(r16f, compute_32f));
+	auto got = get<std::uint16_t>(p, 5, s);
+	EQUAL(got[3], 0x4600); // 6
+	EQUAL(got[4], 0xc000); // -2
+	EQUAL(multiply(c32f, compute_32f), status_not_supported);
+	EQUAL(multiply(r32f, compute_32f_fast_16f), status_not_supported);
+	EQUAL(multiply(r16f, compute_16f), status_not_supported);
+	OK(cublasDestroy_v2(h));
+}
+
 TEST("scalars on the device are read in stream order") {
 	use(0);
 	auto s = stream();

@@ -167,4 +167,8 @@ SAME(status_invalid_value, CUSOLVER_STATUS_INVALID_VALUE);
 SAME(status_execution_failed, CUSOLVER_STATUS_EXECUTION_FAILED);
 SAME(status_internal_error, CUSOLVER_STATUS_INTERNAL_ERROR);
 SAME(status_not_supported, CUSOLVER_STATUS_NOT_SUPPORTED);
+SAME(r32f, CUDA_R_32F);
+SAME(r64f, CUDA_R_64F);
+SAME(c32f, CUDA_C_32F);
+SAME(c64f, CUDA_C_64F);
 } // namespace cusolver

@@ -77,16 +77,22 @@ blas::Status cublasDgemmBatched(blas::BlasHandle, blas::Transpose, blas::Transpo
 blas::Status cublasDgemmGroupedBatched(blas::BlasHandle, const blas::Transpose[], const blas::Transpose[], const int[], const int[],
 	const int[], const double[], const double *const[], const int[], const double *const[], const int[], const double[], double *const[],
 	const int[], int, const int[]);
+blas::Status cublasGemmGroupedBatchedEx_64(blas::BlasHandle, const blas::Transpose[], const blas::Transpose[], const std::int64_t[],
+	const std::int64_t[], const std::int64_t[], const void *, const void *const[], blas::DataType, const std::int64_t[], const void *const[],
+	blas::DataType, const std::int64_t[], const void *, void *const[], blas::DataType, const std::int64_t[], std::int64_t,
+	const std::int64_t[], blas::ComputeType);
 blas::Status cublasGemmEx(blas::BlasHandle, blas::Transpose, blas::Transpose, int, int, int, const void *, const void *, blas::DataType, int,
 	const void *, blas::DataType, int, const void *, void *, blas::DataType, int, blas::ComputeType, int);
 
 solver::Status cusolverDnCreate(solver::SolverHandle *);
 solver::Status cusolverDnDestroy(solver::SolverHandle);
 solver::Status cusolverDnSetStream(solver::SolverHandle, StreamHandle);
-solver::Status cusolverDnDgesvd_bufferSize(solver::SolverHandle, int, int, int *);
-solver::Status cusolverDnDgesvd(solver::SolverHandle, signed char, signed char, int, int, double *, int, double *, double *, int, double *,
-	int, double *, int, double *, int *);
-solver::Status cusolverDnZgesvd_bufferSize(solver::SolverHandle, int, int, int *);
-solver::Status cusolverDnZgesvd(solver::SolverHandle, signed char, signed char, int, int, std::complex<double> *, int, double *,
-	std::complex<double> *, int, std::complex<double> *, int, std::complex<double> *, int, double *, int *);
+solver::Status cusolverDnCreateParams(solver::ParamsHandle *);
+solver::Status cusolverDnDestroyParams(solver::ParamsHandle);
+solver::Status cusolverDnXgesvd_bufferSize(solver::SolverHandle, solver::ParamsHandle, signed char, signed char, std::int64_t, std::int64_t,
+	solver::DataType, const void *, std::int64_t, solver::DataType, const void *, solver::DataType, const void *, std::int64_t,
+	solver::DataType, const void *, std::int64_t, solver::DataType, std::size_t *, std::size_t *);
+solver::Status cusolverDnXgesvd(solver::SolverHandle, solver::ParamsHandle, signed char, signed char, std::int64_t, std::int64_t,
+	solver::DataType, void *, std::int64_t, solver::DataType, void *, solver::DataType, void *, std::int64_t, solver::DataType, void *,
+	std::int64_t, solver::DataType, void *, std::size_t, void *, std::size_t, int *);
 }

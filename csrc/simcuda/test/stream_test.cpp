@@ -132,6 +132,35 @@ TEST("a released primary context takes what was its own") {
 	EQUAL(cuDevicePrimaryCtxRelease_v2(0), invalid_context);
 }
 
+TEST("a primary context that is retained while it is released stays") {
+	for (bool released_again : {false, true}) {
+		use(0);
+		auto s = stream();
+		auto stall = weir_sim_stall(s);
+		std::vector<std::thread> releases;
+		auto release = [&] {
+			auto before = weir_sim_count("cuDevicePrimaryCtxRelease_v2");
+			releases.emplace_back([] { OK(cuDevicePrimaryCtxRelease_v2(0)); });
+			while (weir_sim_count("cuDevicePrimaryCtxRelease_v2") == before)
+				std::this_thread::yield();
+		};
+		release(); // waits for the stream
+		ContextHandle again{};
+		OK(cuDevicePrimaryCtxRetain(&again, 0));
+		if (released_again)
+			release();
+		weir_sim_release(stall);
+		for (auto &thread : releases)
+			thread.join();
+		EQUAL(weir_sim_live("context"), released_again ? 0 : 1);
+		if (!released_again) {
+			OK(cuStreamSynchronize(s));
+			OK(cuDevicePrimaryCtxRelease_v2(0));
+		}
+		EQUAL(weir_sim_live("stream"), 0);
+	}
+}
+
 TEST("timing events measure, others do not") {
 	use(0);
 	auto s = stream();
@@ -144,6 +173,17 @@ TEST("timing events measure, others do not") {
 	OK(cuEventElapsedTime(&milliseconds, start, end));
 	CHECK(milliseconds >= 0);
 	EQUAL(cuEventElapsedTime(&milliseconds, start, record(s)), invalid_handle);
+	auto stall = weir_sim_stall(s);
+	OK(cuEventRecord(end, s));
+	EQUAL(cuEventElapsedTime(&milliseconds, start, end), not_ready);
+	weir_sim_release(stall);
+	OK(cuEventSynchronize(end));
+	OK(cuEventElapsedTime(&milliseconds, start, end));
+	use(1);
+	auto far = event(event_default);
+	OK(cuEventRecord(far, stream()));
+	OK(cuEventSynchronize(far));
+	EQUAL(cuEventElapsedTime(&milliseconds, start, far), invalid_handle);
 }
 
 TEST("a slow stream waits before each operation, and death ends that") {

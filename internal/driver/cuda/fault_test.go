@@ -72,8 +72,14 @@ func everything(d driver.Device) (all []error) {
 		note(b.Gemm(s, g))
 		g.Batch, g.StrideA, g.StrideB, g.StrideC = 2, 4, 4, 4
 		note(b.Gemm(s, g))
+		g.Compute = driver.ComputeTF32
+		note(b.Gemm(s, g))
 		g.DType, g.Batch = dtype.Int32, 1
 		note(b.Gemm(s, g))
+		group := driver.GemmGroup{Gemm: *g, As: []driver.Ptr{p, p + 16}, Bs: []driver.Ptr{p + 64, p + 80}, Cs: []driver.Ptr{p + 128, p + 144}}
+		group.DType, group.Compute = dtype.Float32, driver.ComputeExact
+		note(b.GemmGroups(s, []driver.GemmGroup{group}))
+		note(b.GemmGroups(s, []driver.GemmGroup{group, group}))
 		note(b.Destroy())
 	}
 	if x, err := d.NewSolver(); note(err) {
@@ -119,7 +125,8 @@ func TestEveryCallThatFailsIsToldAndLeavesNothing(t *testing.T) {
 		"cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuLaunchHostFunc", "cuMemGetInfo_v2",
 		"cuMemPoolCreate", "cuMemAllocFromPoolAsync", "cuMemPoolGetAttribute", "cuMemPoolSetAttribute", "cuMemPoolTrimTo",
 		"cublasCreate_v2", "cublasSetMathMode", "cublasSetStream_v2", "cublasSetWorkspace_v2", "cublasSgemm_v2_64",
-		"cublasSgemmStridedBatched_64", "cusolverDnCreate",
+		"cublasSgemmStridedBatched_64", "cublasGemmStridedBatchedEx_64", "cublasSgemmBatched_64", "cublasGemmGroupedBatchedEx_64",
+		"cusolverDnCreate",
 	} {
 		t.Run(function, func(t *testing.T) {
 			library := !slices.Contains([]string{"cuD", "cuS", "cuE", "cuM", "cuL"}, function[:3])

@@ -112,6 +112,8 @@ func (w *world) make(call fault.Call) error {
 		return second(w.device.NewStream(0))
 	case fault.DeviceNewEvent:
 		return second(w.device.NewEvent())
+	case fault.DeviceNewMark:
+		return second(w.device.NewMark())
 	case fault.DeviceNewPool:
 		return second(w.device.NewPool(driver.PoolConfig{}))
 	case fault.DeviceAlloc:
@@ -130,6 +132,8 @@ func (w *world) make(call fault.Call) error {
 		return w.stream.Record(w.event)
 	case fault.StreamWait:
 		return w.stream.Wait(w.event)
+	case fault.StreamMark:
+		return w.stream.Mark(must(w.device.NewMark()))
 	case fault.StreamNotify:
 		return w.stream.Notify(waker{})
 	case fault.StreamQuery:
@@ -156,6 +160,14 @@ func (w *world) make(call fault.Call) error {
 		return w.event.Synchronize()
 	case fault.EventDestroy:
 		return must(w.device.NewEvent()).Destroy()
+	case fault.MarkSince:
+		m := must(w.device.NewMark())
+		if err := w.stream.Mark(m); err != nil {
+			return err
+		}
+		return second(m.Since(m))
+	case fault.MarkDestroy:
+		return must(w.device.NewMark()).Destroy()
 	case fault.PoolAlloc:
 		return second(w.pool.Alloc(w.stream, 8))
 	case fault.PoolFree:
@@ -169,8 +181,12 @@ func (w *world) make(call fault.Call) error {
 	case fault.BLASGemm:
 		return w.blas.Gemm(w.stream, &driver.Gemm{DType: dtype.Float64, M: 1, N: 1, K: 1, Batch: 1, LDA: 1, LDB: 1, LDC: 1,
 			A: w.memory, B: w.memory + 8, C: w.memory + 16})
+	case fault.BLASGemmGroups:
+		return w.blas.GemmGroups(w.stream, nil)
 	case fault.BLASDestroy:
 		return must(w.device.NewBLAS()).Destroy()
+	case fault.SolverSVD:
+		return w.solver.SVD(w.stream, &driver.SVD{DType: dtype.Float64, LDA: 1, LDU: 1, LDVH: 1})
 	case fault.SolverDestroy:
 		return must(w.device.NewSolver()).Destroy()
 	}
@@ -190,7 +206,7 @@ func TestCallsAreTheMethodsThatAnswerAnError(t *testing.T) {
 	var want []fault.Call
 	for _, i := range []reflect.Type{
 		reflect.TypeFor[driver.Family](), reflect.TypeFor[driver.Device](), reflect.TypeFor[driver.Stream](),
-		reflect.TypeFor[driver.Event](), reflect.TypeFor[driver.Pool](), reflect.TypeFor[driver.BLAS](), reflect.TypeFor[driver.Solver](),
+		reflect.TypeFor[driver.Event](), reflect.TypeFor[driver.Mark](), reflect.TypeFor[driver.Pool](), reflect.TypeFor[driver.BLAS](), reflect.TypeFor[driver.Solver](),
 	} {
 		for m := range i.Methods() {
 			if n := m.Type.NumOut(); n > 0 && m.Type.Out(n-1) == fail {
