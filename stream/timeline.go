@@ -43,6 +43,7 @@ type timeline struct {
 	first     uint64
 	entries   []entry
 	spare     []driver.Event
+	unasked   int // how many records are to be made before the oldest is asked for again
 	recording int
 	overlaps  uint64
 	foreign   []Completion // of other devices, the latest of each stream, that later records wait for
@@ -60,8 +61,8 @@ type entry struct {
 	deps  []Completion // of other devices: their death is this one's; never changed
 }
 
-// maxSpare is how many finished events a timeline keeps.
-const maxSpare = 32
+// maxSpare is how many finished events a timeline keeps: those of a long chain.
+const maxSpare = 96
 
 // record captures the stream's tail.
 func (l *timeline) record() (Completion, error) {
@@ -101,11 +102,17 @@ func (l *timeline) record() (Completion, error) {
 // done, else a new one. It is called under mu, which it lets go of while it asks
 // or makes one.
 func (l *timeline) event() (driver.Event, error) {
-	if len(l.spare) == 0 && len(l.entries) > 0 {
-		oldest := Completion{l, l.first}
-		l.mu.Unlock()
-		_, _ = oldest.Done() // a failure is the failure of the record that follows
-		l.mu.Lock()
+	switch {
+	case len(l.spare) > 0 || len(l.entries) == 0:
+	case l.unasked > 0:
+		l.unasked--
+	default:
+		l.askOldest()
+		// If it is not done, neither are the others, and the next answer would be
+		// the same: a question costs what an event does.
+		if len(l.spare) == 0 {
+			l.unasked = len(l.entries) / 2
+		}
 	}
 	if n := len(l.spare); n > 0 {
 		e := l.spare[n-1]
@@ -119,6 +126,28 @@ func (l *timeline) event() (driver.Event, error) {
 		return nil, l.wrap("stream.Record", err)
 	}
 	return e, nil
+}
+
+// askOldest takes the oldest event back if its work is done. It is called under
+// mu, and lets go of it while it asks. A failure is the failure of the record that
+// follows.
+func (l *timeline) askOldest() {
+	seq, e := l.first, &l.entries[0]
+	if !e.done {
+		e.pins++
+		event := e.event
+		l.mu.Unlock()
+		done, err := event.Query()
+		l.mu.Lock()
+		if seq < l.first { // destroyed meanwhile
+			return
+		}
+		l.entries[seq-l.first].pins--
+		if done && err == nil {
+			l.finish(seq)
+		}
+	}
+	l.reclaim()
 }
 
 // pin answers the event of seq, and what it waited for on other devices, and
