@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/csrc/floor"
-	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/provider/blas"
 	"github.com/weirgo/weir/tensor"
 )
@@ -115,10 +115,23 @@ func (s *smallChain) leased(n int) (_ *tensor.Array, err error) {
 	last := s.a.array
 	for i := range n {
 		next := s.turns[i%2].array
-		if err := squareProduct(&l, driver.ComputeExact, last, s.b.array, next); err != nil {
+		if err := squareProduct(&l, last, s.b.array, next); err != nil {
 			return nil, err
 		}
 		last = next
 	}
 	return last, nil
+}
+
+// squareProduct submits C = A·B of row-major square matrices of float32 on a
+// lease. To a column-major BLAS they are transposed: Cᵀ = Bᵀ·Aᵀ.
+func squareProduct(l *blas.Lease, a, b, c *tensor.Array) error {
+	n := int64(a.Shape()[0])
+	acc := buffer.Begin(l.Stream())
+	p := blas.Product{DType: a.DType(), M: n, N: n, K: n, Alpha: 1, Batch: 1, LDA: n, LDB: n, LDC: n}
+	p.A, p.B, p.C = acc.Read(b.Buffer()), acc.Read(a.Buffer()), acc.Write(c.Buffer())
+	if acc.Err() != nil {
+		return acc.End()
+	}
+	return errors.Join(blas.Gemm(l, &p), acc.End())
 }

@@ -97,7 +97,7 @@ func (l *largeChain[T]) submit(count int) (*tensor.Array, error) {
 
 func (l *largeChain[T]) product(a *tensor.Array) (*tensor.Array, error) {
 	if l.kind == floor.TF32 {
-		return matMulTF32(l.x, a, l.b.array)
+		return tensor.MatMul(l.x.ctx, a, l.b.array, tensor.FastTF32)
 	}
 	return tensor.MatMul(l.x.ctx, a, l.b.array)
 }

@@ -4,13 +4,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/internal/driver/fault"
-	"github.com/weirgo/weir/internal/hostmem"
 	"github.com/weirgo/weir/runtime"
 )
 

@@ -13,6 +13,10 @@ import (
 // Array is an immutable view of device memory: element type, shape, strides and
 // an offset into a buffer that other arrays may share. Arrays are made by
 // constructors and operations, and used by pointer.
+//
+// Nil and the zero Array are no arrays. What answers an error refuses them with
+// an ErrArgument; methods that answer none have zero values for them, and T, Conj
+// and H answer them as they are, for the next operation to refuse.
 type Array struct {
 	own    buffer.Buffer // the buffer, if this array's operation made it
 	root   *Array        // else the array that has it
@@ -23,14 +27,30 @@ type Array struct {
 	scope atomic.Uint64
 }
 
+// none says whether a is nil or the zero Array.
+func (a *Array) none() bool { return a == nil || a.root == nil && a.own.Memory() == nil }
+
 // DType is the element type.
-func (a *Array) DType() DType { return a.dtype }
+func (a *Array) DType() DType {
+	if a.none() {
+		return DType(0)
+	}
+	return a.dtype
+}
 
 // Rank is the number of axes.
-func (a *Array) Rank() int { return a.rank }
+func (a *Array) Rank() int {
+	if a.none() {
+		return 0
+	}
+	return a.rank
+}
 
 // Shape answers the extent of each axis, axis 0 first.
 func (a *Array) Shape() []int {
+	if a.none() {
+		return nil
+	}
 	shape := make([]int, a.rank)
 	for i, n := range a.shape() {
 		shape[i] = int(n)
@@ -40,6 +60,9 @@ func (a *Array) Shape() []int {
 
 // Strides answers the distance of neighbours along each axis, in elements.
 func (a *Array) Strides() []int {
+	if a.none() {
+		return nil
+	}
 	strides := make([]int, a.rank)
 	for i, n := range a.strides() {
 		strides[i] = int(n)
@@ -48,18 +71,36 @@ func (a *Array) Strides() []int {
 }
 
 // Size is the number of elements.
-func (a *Array) Size() int { return int(a.size()) }
+func (a *Array) Size() int {
+	if a.none() {
+		return 0
+	}
+	return int(a.size())
+}
 
 // Bytes is the size of the elements, which is that of the memory only if the
 // array is contiguous and shares with none.
-func (a *Array) Bytes() int64 { return a.size() * a.dtype.Size() }
+func (a *Array) Bytes() int64 {
+	if a.none() {
+		return 0
+	}
+	return a.size() * a.dtype.Size()
+}
 
 // Device is where the array lives.
-func (a *Array) Device() runtime.Device { return a.resources().Device() }
+func (a *Array) Device() runtime.Device {
+	if a.none() {
+		return runtime.Device{}
+	}
+	return a.resources().Device()
+}
 
 // Buffer is the buffer that the array views, for operations of one's own: open
 // it in a buffer.Access and add Offset elements to the address.
 func (a *Array) Buffer() *buffer.Buffer {
+	if a.none() {
+		return nil
+	}
 	if a.root != nil {
 		return &a.root.own
 	}
@@ -67,14 +108,19 @@ func (a *Array) Buffer() *buffer.Buffer {
 }
 
 // Offset is the place of element 0 in the buffer, in elements.
-func (a *Array) Offset() int { return int(a.offset) }
+func (a *Array) Offset() int {
+	if a.none() {
+		return 0
+	}
+	return int(a.offset)
+}
 
 // IsConj says whether elements read as the conjugates of what is stored.
-func (a *Array) IsConj() bool { return a.conj }
+func (a *Array) IsConj() bool { return !a.none() && a.conj }
 
 // IsContiguous says whether the elements lie one after another in row-major
 // order.
-func (a *Array) IsContiguous() bool { return a.isRowMajor() }
+func (a *Array) IsContiguous() bool { return !a.none() && a.isRowMajor() }
 
 // Free gives the memory back when the submitted work that uses it is done,
 // without waiting. Every array that shares the memory answers ErrClosed
@@ -82,7 +128,7 @@ func (a *Array) IsContiguous() bool { return a.isRowMajor() }
 //
 // Of a nil or zero Array it does nothing.
 func (a *Array) Free() error {
-	if a.usable("tensor.Free", "a") != nil {
+	if a.none() {
 		return nil
 	}
 	return a.Buffer().Free()
@@ -130,7 +176,7 @@ var (
 
 // usable refuses what no constructor made.
 func (a *Array) usable(op, name string) error {
-	if a == nil || a.Buffer().Memory() == nil {
+	if a.none() {
 		return weir.Argf(op, "%s is %s; expected an array that a constructor or an operation made", name, map[bool]string{true: "nil", false: "the zero Array"}[a == nil])
 	}
 	return nil

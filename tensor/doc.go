@@ -1,9 +1,9 @@
 // Package tensor holds arrays on devices and computes with them: views,
-// products, contractions and einsum, .npy files.
+// products, contractions and einsum, singular value decompositions, .npy files.
 //
 // Operations return when their work is submitted; Data, String and the
-// functions that write files are the only ones that wait for it. An operation
-// runs where its operands live, and all of them must live on one device; only
+// functions that write files are the only ones that wait for it, and on CUDA SVD
+// and SingularValues. An operation runs where its operands live, and all of them must live on one device; only
 // constructors look at the context's device (runtime.On), else the default
 // one. Shapes are given as ...int and checked; a wrong one is an error that
 // names what was given and what was expected, never a panic.

@@ -24,6 +24,9 @@ type EinsumOptions struct {
 	// Order is the order to use instead of a search: for n operands n-1 pairs
 	// of terms. Terms below n are the operands, term n+k the result of pair k.
 	Order [][2]int
+	// Precision is that of the steps that are matrix products. The order does not
+	// depend on it.
+	Precision Precision
 	// Names are the operands' names in messages.
 	Names []string
 	// Progress is called after each step has been submitted.
@@ -118,7 +121,8 @@ type Plan struct {
 	conj    int64 // bytes of copies of conjugated operands
 }
 
-// plans keeps the latest plans, keyed by all that they depend on.
+// plans keeps the latest plans, keyed by all that they depend on and without
+// their options: what a caller names and wants to be told is not kept alive.
 var plans, _ = lru.New[string, *Plan](512) // fails only for sizes below 1
 
 // PlanEinsum plans a contraction without doing it.
@@ -152,11 +156,14 @@ func CheckEinsum(spec string, operands int) error {
 
 // PlanNetwork plans a contraction of a network without doing it.
 func PlanNetwork(o EinsumOptions, operands []*Array, labels [][]int, output []int) (*Plan, error) {
+	if err := uniform(o, operands); err != nil {
+		return nil, err
+	}
 	if len(labels) != len(operands) {
 		return nil, weir.Argf("tensor.Network", "labels for %d operands, and %d operands; expected as many", len(labels), len(operands))
 	}
 	for k, l := range labels {
-		if operands[k] != nil && len(l) != operands[k].rank {
+		if len(l) != operands[k].rank {
 			return nil, weir.Argf("tensor.Network", "%s has %d labels and rank %d; expected one for each axis", operandName(o, k), len(l), operands[k].rank)
 		}
 	}
@@ -169,12 +176,15 @@ func plan(o EinsumOptions, operands []*Array, spec string, parse func() (*einsum
 	if err := uniform(o, operands); err != nil {
 		return nil, err
 	}
+	if err := o.Precision.check("einsum"); err != nil {
+		return nil, err
+	}
 	if o.MemoryLimit < 0 {
 		return nil, weir.Argf("einsum", "memory limit %d bytes; expected 0 or more", o.MemoryLimit)
 	}
 	key := planKey(o, operands, spec)
 	if p, ok := plans.Get(key); ok {
-		q := *p // the caller's names and progress are not part of the key
+		q := *p
 		q.options = o
 		return &q, nil
 	}
@@ -182,7 +192,7 @@ func plan(o EinsumOptions, operands []*Array, spec string, parse func() (*einsum
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{spec: spec, options: o, key: key}
+	p := &Plan{spec: spec, key: key}
 	shapes, strides := make([][]int64, len(operands)), make([][]int64, len(operands))
 	for i, a := range operands {
 		l := a.layout
@@ -208,7 +218,9 @@ func plan(o EinsumOptions, operands []*Array, spec string, parse func() (*einsum
 		return nil, err
 	}
 	plans.Add(key, p)
-	return p, nil
+	q := *p
+	q.options = o
+	return &q, nil
 }
 
 // uniform checks that the operands exist, on one device and of one type.
@@ -237,7 +249,7 @@ func operandName(o EinsumOptions, i int) string {
 	return fmt.Sprintf("operand %d", i+1)
 }
 
-// planKey says all that a plan depends on, and the names that its errors have.
+// planKey says all that a plan depends on.
 func planKey(o EinsumOptions, operands []*Array, spec string) string {
 	b := append(make([]byte, 0, 256), spec...)
 	b = append(b, 0, byte(operands[0].dtype))

@@ -229,9 +229,13 @@ func TestEinsumKeepsItsMemoryLimit(t *testing.T) {
 			if err != nil {
 				r.Fatal(err)
 			}
-			// An array without elements still takes room for one.
-			const empties = 8 * 16
-			if used := memory.Stats().HighUsed - before; used > limit+empties {
+			// An array without elements still takes room for one. There are at most
+			// eight steps, each with a result and two packed operands.
+			allowed := limit
+			if slices.ContainsFunc(operands, func(a *Array) bool { return a.Size() == 0 }) {
+				allowed += 8 * 3 * 16
+			}
+			if used := memory.Stats().HighUsed - before; used > allowed {
 				r.Fatalf("used %d bytes under a limit of %d", used, limit)
 			}
 			if err := got.Free(); err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/weirgo/weir/tensor"
 )
 
-// begin starts a runtime for an example and answers how to end it.
+// begin starts a runtime for an example and answers how to end it. What arrays
+// print names their device.
 func begin() (ctx context.Context, end func()) {
-	rt, err := runtime.Start(runtime.Options{})
+	rt, err := runtime.Start(runtime.Options{Host: runtime.HostOnly})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -63,50 +63,66 @@ func einsumProgram(ctx context.Context) (chain, inPlace []float64, err error) {
 // call of the path fail in turn, and each kill the device: nothing hangs,
 // nothing is left, no value is wrong.
 func TestEveryFaultOfTheEinsumPathEndsInAnErrorOrTheRightValue(t *testing.T) {
-	var chain, inPlace []float64
 	for _, death := range []bool{false, true} {
-		for n := 0; ; n++ {
-			name := fmt.Sprintf("call %d, death %t", n, death)
-			plan := &fault.Plan{}
-			families := []driver.Family{fault.New(host.New(host.Options{HandOver: true}), plan)}
-			rt, err := runtime.StartFamilies(families, runtime.Options{ResourceOptions: runtime.ResourceOptions{Streams: 2}})
-			if err != nil {
-				t.Fatal(err)
+		everyFault(t, death, einsumValues, func() driver.Family { return host.New(host.Options{HandOver: true}) }, func(int) {})
+	}
+}
+
+// einsumValues is all that the program read.
+func einsumValues(ctx context.Context) ([]float64, error) {
+	chain, inPlace, err := tryProgram(ctx)
+	return append(chain, inPlace...), err
+}
+
+// everyFault runs a program, which answers what it read, on the first device of a
+// new family for each call that it makes of the driver, which fails or kills the
+// device. after is called when everything is closed.
+func everyFault(t *testing.T, death bool, program func(context.Context) ([]float64, error), open func() driver.Family, after func(n int)) {
+	t.Helper()
+	var want []float64
+	for n := 0; ; n++ {
+		name := fmt.Sprintf("call %d, death %t", n, death)
+		plan := &fault.Plan{}
+		family := fault.New(open(), plan)
+		rt, err := runtime.StartFamilies([]driver.Family{family}, runtime.Options{
+			Devices: []string{family.Name()}, ResourceOptions: runtime.ResourceOptions{Streams: 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := plan.Counts()[fault.Any]
+		switch {
+		case n == 0:
+		case death:
+			plan.KillNth(fault.Any, n, nil)
+		default:
+			plan.FailNth(fault.Any, n, nil)
+		}
+		got, err := program(context.Background())
+		calls := plan.Counts()[fault.Any] - before
+		plan.Clear()
+		closed := rt.Close()
+		after(n)
+		if n == 0 {
+			if err != nil || closed != nil {
+				t.Fatalf("without a fault: %v, %v", err, closed)
 			}
-			before := plan.Counts()[fault.Any]
-			switch {
-			case n == 0:
-			case death:
-				plan.KillNth(fault.Any, n, nil)
-			default:
-				plan.FailNth(fault.Any, n, nil)
-			}
-			gotChain, gotInPlace, err := tryProgram(context.Background())
-			calls := plan.Counts()[fault.Any] - before
-			plan.Clear()
-			closed := rt.Close()
-			if n == 0 {
-				if err != nil || closed != nil {
-					t.Fatalf("without a fault: %v, %v", err, closed)
-				}
-				chain, inPlace = gotChain, gotInPlace
-				continue
-			}
-			if err == nil && (!slices.Equal(gotChain, chain) || !slices.Equal(gotInPlace, inPlace)) {
-				t.Errorf("%s: read %v and %v; want %v and %v", name, gotChain, gotInPlace, chain, inPlace)
-			}
-			if structured := (*weir.Error)(nil); err != nil && !errors.As(err, &structured) {
-				t.Errorf("%s: %v is no *weir.Error", name, err)
-			}
-			if errors.Is(closed, weir.ErrLeak) {
-				t.Errorf("%s: %v", name, closed)
-			}
-			if death && !errors.Is(err, weir.ErrDeviceLost) && calls >= n {
-				t.Errorf("%s: the device died and the program answered %v", name, err)
-			}
-			if calls < n { // no call was left to fail
-				break
-			}
+			want = got
+			continue
+		}
+		if err == nil && !slices.Equal(got, want) {
+			t.Errorf("%s: read %v; want %v", name, got, want)
+		}
+		if structured := (*weir.Error)(nil); err != nil && !errors.As(err, &structured) {
+			t.Errorf("%s: %v is no *weir.Error", name, err)
+		}
+		if errors.Is(closed, weir.ErrLeak) {
+			t.Errorf("%s: %v", name, closed)
+		}
+		if death && !errors.Is(err, weir.ErrDeviceLost) && calls >= n {
+			t.Errorf("%s: the device died and the program answered %v", name, err)
+		}
+		if calls < n { // no call was left to fail
+			return
 		}
 	}
 }

@@ -57,6 +57,9 @@ func (a *Array) String() string {
 	if a == nil {
 		return "nil array"
 	}
+	if a.none() {
+		return "zero Array"
+	}
 	text, err := Format(context.Background(), a)
 	if err != nil {
 		return fmt.Sprintf("%s (%v)", a.describe(), err)

@@ -13,9 +13,14 @@ import (
 // The result is a new row-major array.
 //
 // Results on the host device and on CUDA agree within K·eps·|A|·|B|, K being
-// the summed extent and eps the accumulation type's.
-func MatMul(ctx context.Context, a, b *Array) (*Array, error) {
+// the summed extent and eps the accumulation type's, unless a Precision allows
+// more.
+func MatMul(ctx context.Context, a, b *Array, opts ...ProductOption) (*Array, error) {
 	const op = "tensor.MatMul"
+	o, err := optionsOf(op, opts)
+	if err != nil {
+		return nil, err
+	}
 	if err := sameDevice(op, namesAB, a, b); err != nil {
 		return nil, err
 	}
@@ -40,7 +45,7 @@ func MatMul(ctx context.Context, a, b *Array) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.c = matrixOf(c)
+	p.c, p.precision = matrixOf(c), o.precision
 	for i := range p.batch {
 		p.batch[i].c = c.strides()[i]
 	}
@@ -109,26 +114,37 @@ func batchAt(a *Array, rank, i int) (n, stride int64) {
 // 0 between a and b still scales c. Where c overlaps a or b, that operand is
 // copied first. With factors that do not fit the element type it is an
 // ErrArgument.
-func GemmInto(ctx context.Context, alpha complex128, a, b *Array, beta complex128, c *Array) error {
+func GemmInto(ctx context.Context, alpha complex128, a, b *Array, beta complex128, c *Array, opts ...ProductOption) error {
 	const op = "tensor.GemmInto"
-	if err := sameDevice(op, namesABC, a, b, c); err != nil {
+	o, err := optionsOf(op, opts)
+	if err != nil {
 		return err
+	}
+	p, err := gemmPlan(op, alpha, a, b, beta, c)
+	if err != nil {
+		return err
+	}
+	p.precision = o.precision
+	return p.run(ctx)
+}
+
+// gemmPlan checks the operands of GemmInto and answers the product.
+func gemmPlan(op string, alpha complex128, a, b *Array, beta complex128, c *Array) (p product, err error) {
+	if err := sameDevice(op, namesABC, a, b, c); err != nil {
+		return p, err
 	}
 	if err := sameDType(op, namesABC, a, b, c); err != nil {
-		return err
+		return p, err
 	}
 	if err := scalars(op, c.dtype, alpha, beta); err != nil {
-		return err
+		return p, err
 	}
 	if a.rank != 2 || b.rank != 2 || c.rank != 2 {
-		return weir.Argf(op, "a is %s, b %s and c %s; expected matrices", shapeString(a.shape()), shapeString(b.shape()), shapeString(c.shape()))
+		return p, weir.Argf(op, "a is %s, b %s and c %s; expected matrices", shapeString(a.shape()), shapeString(b.shape()), shapeString(c.shape()))
 	}
-	p := product{op: op, alpha: alpha, beta: beta, a: matrixOf(a), b: matrixOf(b), c: matrixOf(c)}
+	p = product{op: op, alpha: alpha, beta: beta, a: matrixOf(a), b: matrixOf(b), c: matrixOf(c)}
 	if p.a.cols != p.b.rows || p.c.rows != p.a.rows || p.c.cols != p.b.cols {
-		return weir.Argf(op, "a is %s, b %s and c %s; expected m×k, k×n and m×n", shapeString(a.shape()), shapeString(b.shape()), shapeString(c.shape()))
+		return p, weir.Argf(op, "a is %s, b %s and c %s; expected m×k, k×n and m×n", shapeString(a.shape()), shapeString(b.shape()), shapeString(c.shape()))
 	}
-	if err := writable(op, c); err != nil {
-		return err
-	}
-	return p.run(ctx)
+	return p, writable(op, c)
 }

@@ -310,6 +310,13 @@ func TestGemmIntoAllocatesNothingAndMatMulOneObject(t *testing.T) {
 		t.Errorf("GemmInto: %v allocations; want 0", n)
 	}
 	if n := testing.AllocsPerRun(500, func() {
+		if err := GemmInto(ctx, 1, a, b, 0, c, FastTF32); err != nil {
+			t.Error(err)
+		}
+	}); n > 0 {
+		t.Errorf("GemmInto with a precision: %v allocations; want 0", n)
+	}
+	if n := testing.AllocsPerRun(500, func() {
 		c, err := MatMul(ctx, a, b)
 		if err != nil {
 			t.Error(err)

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -158,7 +159,7 @@ func SaveNPZ(ctx context.Context, path string, arrays NPZ) error {
 	var named []npyfile.Named
 	for _, name := range slices.Sorted(maps.Keys(arrays)) {
 		a := arrays[name]
-		if err := sameDevice("tensor.SaveNPZ", []string{name}, a); err != nil {
+		if err := sameDevice("tensor.SaveNPZ", []string{cmp.Or(name, `""`)}, a); err != nil {
 			return err
 		}
 		n := npyfile.Named{Name: name, DType: a.dtype, Shape: a.shape()}

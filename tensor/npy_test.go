@@ -55,7 +55,7 @@ func TestArraysComeBackFromNPZFiles(t *testing.T) {
 	ctx := start(t)
 	rng := rand.New(rand.NewPCG(13, 14))
 	path := filepath.Join(t.TempDir(), "a.npz")
-	want := NPZ{"weights": must(view(ctx, rng, Float32, 3, 4)), "bias": must(random(ctx, rng, Complex128, 4)).Conj(), "empty": must(Zeros(ctx, Int64, 0, 2))}
+	want := NPZ{"weights": must(view(ctx, rng, Float32, 3, 4)), "bias": must(random(ctx, rng, Complex128, 4)).Conj(), "empty": must(Zeros(ctx, Int64, 0, 2)), "": must(Full(ctx, 7, Float64, 2))}
 	if err := SaveNPZ(ctx, path, want); err != nil {
 		t.Fatal(err)
 	}

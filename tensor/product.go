@@ -22,6 +22,7 @@ import (
 // that fits neither way is computed in a temporary and copied.
 type product struct {
 	op          string
+	precision   Precision
 	alpha, beta complex128
 	a, b, c     matrix // m×k, k×n, m×n
 	batch       []batchAxis
@@ -181,19 +182,12 @@ func (p *product) foldRows(x batchAxis) bool {
 	return true
 }
 
-// foldCols makes a batch axis that a does not step along part of the columns.
+// foldCols makes a batch axis that a does not step along part of the columns,
+// which are the rows of the transposed product.
 func (p *product) foldCols(x batchAxis) bool {
-	if x.a != 0 {
-		return false
-	}
-	if p.b.cols == 1 {
-		p.b.cs, p.c.cs = x.b, x.c
-	} else if x.b != p.b.cols*p.b.cs || x.c != p.c.cols*p.c.cs {
-		return false
-	}
-	p.b.cols *= x.n
-	p.c.cols *= x.n
-	return true
+	p.swap()
+	defer p.swap()
+	return p.foldRows(batchAxis{n: x.n, a: x.b, b: x.a, c: x.c})
 }
 
 // run submits the product. Temporaries are taken before the lease and freed,
@@ -206,6 +200,9 @@ func (p *product) run(ctx context.Context) error {
 		if x.n == 0 {
 			return nil
 		}
+	}
+	if p.a.cols == 0 {
+		return p.scale(ctx)
 	}
 	p.simplify()
 	if !p.orient() {
@@ -269,10 +266,8 @@ func (p *product) submit(l *blas.Lease, acc *buffer.Access, packA, packB *Array)
 		}
 		b = toB
 	}
-	g := blas.Product{DType: p.c.array.dtype, M: p.c.rows, N: p.c.cols, K: p.a.cols, Alpha: p.alpha, Beta: p.beta, Batch: 1}
-	g.OpA, g.LDA, _ = p.a.form()
-	g.OpB, g.LDB, _ = p.b.form()
-	g.LDC, _ = p.c.ld()
+	g := p.description()
+	g.Batch = 1
 	a += driver.Ptr(p.a.offset) * size
 	b += driver.Ptr(p.b.offset) * size
 	c += driver.Ptr(p.c.offset) * size
@@ -287,6 +282,18 @@ func (p *product) submit(l *blas.Lease, acc *buffer.Access, packA, packB *Array)
 		return blas.Gemm(l, &g)
 	}
 	return p.repeat(l, &g, outer, a, b, c)
+}
+
+// description is what BLAS is asked for, without addresses and batch.
+func (p *product) description() blas.Product {
+	g := blas.Product{DType: p.c.array.dtype, Compute: p.precision.compute(), M: p.c.rows, N: p.c.cols, K: p.a.cols, Alpha: p.alpha, Beta: p.beta}
+	g.OpA, g.LDA, _ = p.a.form()
+	g.OpB, g.LDB, _ = p.b.form()
+	g.LDC, _ = p.c.ld()
+	if g.K == 0 { // empty operands fit however they lie
+		g.OpA, g.OpB, g.LDA, g.LDB = driver.NoTrans, driver.NoTrans, g.M, 1
+	}
+	return g
 }
 
 // repeat submits the product once for each place of the outer batch axes.
@@ -355,8 +362,8 @@ func (p *product) pack(l *blas.Lease, x *matrix, which int, from driver.Ptr, t *
 	return nil
 }
 
-// runThroughCopy computes in a temporary, for results that BLAS cannot write.
-func (p *product) runThroughCopy(ctx context.Context) error {
+// result is C with the batch axes.
+func (p *product) result() *Array {
 	shape := make([]int64, 0, len(p.batch)+2)
 	strides := make([]int64, 0, len(p.batch)+2)
 	for _, ax := range p.batch {
@@ -364,6 +371,27 @@ func (p *product) runThroughCopy(ctx context.Context) error {
 	}
 	whole := p.c.array.with(layoutOf(append(shape, p.c.rows, p.c.cols), append(strides, p.c.rs, p.c.cs)), p.c.offset)
 	whole.conj = p.c.conj
+	return whole
+}
+
+// scale is a product without terms: C = beta·C, in place however C lies.
+func (p *product) scale(ctx context.Context) error {
+	beta, c := p.beta, p.result()
+	if c.conj {
+		beta = conjugate(beta)
+	}
+	return onStream(ctx, c.resources(), func(x *operation) error {
+		v := c.view(x.acc.Write(c.Buffer()))
+		if beta == 0 {
+			return x.launch(&driver.Kernel{Op: driver.KernelFill, Out: v})
+		}
+		return x.launch(&driver.Kernel{Op: driver.KernelAxpby, Out: v, A: v, Alpha: beta})
+	})
+}
+
+// runThroughCopy computes in a temporary, for results that BLAS cannot write.
+func (p *product) runThroughCopy(ctx context.Context) error {
+	whole := p.result()
 	t, err := emptyOn(unscoped(ctx), p.op, p.c.array.memory(), p.c.array.dtype, whole.shape())
 	if err != nil {
 		return err

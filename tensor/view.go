@@ -11,6 +11,9 @@ import (
 
 // T is the view with the axes in reverse order: the transpose of a matrix.
 func (a *Array) T() *Array {
+	if a.none() {
+		return a
+	}
 	l := newLayout(a.rank)
 	for i := range a.rank {
 		j := a.rank - 1 - i
@@ -21,6 +24,9 @@ func (a *Array) T() *Array {
 
 // Conj is the view that reads as the conjugate; of a real array, the same view.
 func (a *Array) Conj() *Array {
+	if a.none() {
+		return a
+	}
 	v := a.with(a.layout.clone(), a.offset)
 	v.conj = a.dtype.IsComplex() && !a.conj
 	return v
@@ -35,6 +41,9 @@ func (l *layout) clone() layout { return layoutOf(l.shape(), l.strides()) }
 // of 0 … Rank-1, negative ones counted from the end.
 func (a *Array) Permute(axes ...int) (*Array, error) {
 	const op = "tensor.Permute"
+	if err := a.usable(op, "a"); err != nil {
+		return nil, err
+	}
 	if len(axes) != a.rank {
 		return nil, weir.Argf(op, "%d axes %v; expected %d, those of shape %s", len(axes), axes, a.rank, shapeString(a.shape()))
 	}
@@ -64,9 +73,13 @@ func (a *Array) axis(x int) (int, bool) {
 // express it, as for most reshapes of a transposed array, it is an error;
 // tensor.Reshape copies then.
 func (a *Array) Reshape(shape ...int) (*Array, error) {
-	v, ok, err := a.reshaped("tensor.Reshape", shape)
+	const op = "tensor.Reshape"
+	if err := a.usable(op, "a"); err != nil {
+		return nil, err
+	}
+	v, ok, err := a.reshaped(op, shape)
 	if err == nil && !ok {
-		err = weir.Argf("tensor.Reshape", "%s with strides %v has no view of shape %s; use tensor.Reshape(ctx, a, …), which copies",
+		err = weir.Argf(op, "%s with strides %v has no view of shape %s; use tensor.Reshape(ctx, a, …), which copies",
 			shapeString(a.shape()), a.Strides(), shapeString(toInt64(shape)))
 	}
 	return v, err
@@ -106,6 +119,9 @@ func (a *Array) reshaped(op string, shape []int) (*Array, bool, error) {
 // leading ones, repeat their element without copying it.
 func (a *Array) Broadcast(shape ...int) (*Array, error) {
 	const op = "tensor.Broadcast"
+	if err := a.usable(op, "a"); err != nil {
+		return nil, err
+	}
 	want := toInt64(shape)
 	if _, err := elements(op, want, a.dtype.Size()); err != nil {
 		return nil, err
@@ -121,6 +137,9 @@ func (a *Array) Broadcast(shape ...int) (*Array, error) {
 // along a new last axis.
 func (a *Array) Diagonal(axis1, axis2 int) (*Array, error) {
 	const op = "tensor.Diagonal"
+	if err := a.usable(op, "a"); err != nil {
+		return nil, err
+	}
 	i, ok1 := a.axis(axis1)
 	j, ok2 := a.axis(axis2)
 	if !ok1 || !ok2 || i == j {
@@ -205,6 +224,9 @@ func (x Index) String() string {
 // without an Index are taken whole.
 func (a *Array) Slice(index ...Index) (*Array, error) {
 	const op = "tensor.Slice"
+	if err := a.usable(op, "a"); err != nil {
+		return nil, err
+	}
 	var shape, strides []int64
 	offset, axis := a.offset, 0
 	for _, x := range index {

@@ -311,7 +311,9 @@ type SVD struct {
 // Solver is a dense linear algebra handle; one goroutine at a time.
 type Solver interface {
 	// SVD submits a decomposition. The handle's workspace grows to what it
-	// needs; growing may wait for the handle's earlier work.
+	// needs; growing may wait for the handle's earlier work. Where a library
+	// looks at the matrix on the host, as cuSOLVER does, SVD waits for the
+	// stream's earlier work and for most of its own.
 	SVD(s Stream, p *SVD) error
 	// WorkspaceBytes is what the handle holds now.
 	WorkspaceBytes() int64

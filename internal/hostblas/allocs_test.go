@@ -30,3 +30,17 @@ func TestASteadyStreamOfProductsAllocatesNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestASteadyStreamOfGroupsAllocatesNothing(t *testing.T) {
+	withLibraries(t, 2, func(t *testing.T, l *Library) {
+		l.grain = 1000
+		var s Scratch
+		defer s.Free()
+		for _, dt := range dtype.All() {
+			x := mixed(t, dt, rand.New(rand.NewPCG(1, 1)))
+			if n := testing.AllocsPerRun(50, func() { l.GemmGroups(x.groups, &s) }); n != 0 {
+				t.Errorf("%v: %v allocations a call; expected none", dt, n)
+			}
+		}
+	})
+}

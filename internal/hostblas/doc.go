@@ -9,6 +9,10 @@
 // package, which are faster than gonum's. float16 and bfloat16 are converted to
 // float32 block by block; int32 and int64 always run in loops of this package.
 //
+// Singular values come from the library's LAPACK (sgesdd_ …) where it has one,
+// else from gonum's and, of complex matrices, from rotations of this package; see
+// SVD.
+//
 // NaN and infinity behave as BLAS says with every library: alpha = 0 or K = 0
 // reads neither A nor B, beta = 0 does not read C, and otherwise every element
 // takes part, so that 0·NaN and 0·Inf are NaN. Which parts of a complex element

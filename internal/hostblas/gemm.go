@@ -22,55 +22,120 @@ import (
 // element is below (K+4)·ε·(|alpha|·Σ|a·b| + |beta·c|), with ε of the type that
 // accumulates, and 16-bit types add half a unit in the last place.
 func (l *Library) Gemm(g *driver.Gemm, s *Scratch) {
-	if !s.begin(l, g) {
-		return
-	}
-	switch {
-	case s.plan.threads > 1:
-		s.alone(s.plan.threads)
-	case l.ext != nil && l.ext.exclusive && !g.DType.IsInteger():
-		s.alone(1)
-	default:
-		s.shared()
-	}
+	s.begin(l)
+	s.add(part{g: *g})
+	s.run()
 }
 
 // TryGemm is Gemm where that takes one core which is free now; else it computes
 // nothing and answers false. So it never waits for other products.
 func (l *Library) TryGemm(g *driver.Gemm, s *Scratch) bool {
-	if !s.begin(l, g) {
-		return true
+	s.begin(l)
+	s.add(part{g: *g})
+	return s.try()
+}
+
+// GemmGroups is Gemm for all products of groups. No C overlaps another, of any
+// group. Many small ones share the cores as a batch does, whatever their shapes.
+func (l *Library) GemmGroups(groups []driver.GemmGroup, s *Scratch) {
+	s.beginGroups(l, groups)
+	s.run()
+}
+
+// TryGemmGroups is to GemmGroups what TryGemm is to Gemm.
+func (l *Library) TryGemmGroups(groups []driver.GemmGroup, s *Scratch) bool {
+	s.beginGroups(l, groups)
+	return s.try()
+}
+
+func (s *Scratch) beginGroups(l *Library, groups []driver.GemmGroup) {
+	s.begin(l)
+	for i := range groups {
+		if g := &groups[i]; len(g.Cs) > 0 {
+			s.add(part{g: g.Gemm, as: g.As, bs: g.Bs, cs: g.Cs})
+		}
 	}
-	if s.plan.threads > 1 || s.plan.workers > 1 || l.ext != nil && l.ext.exclusive || l.cores.grab(1) == 0 {
+}
+
+func (s *Scratch) begin(l *Library) {
+	if s.place.ready == nil {
+		s.place.ready = make(chan struct{}, 1)
+	}
+	s.lib = l
+}
+
+// add plans p and puts it to those that it is computed with, unless there is
+// nothing to compute.
+func (s *Scratch) add(p part) {
+	g := &p.g
+	if p.cs != nil {
+		g.Batch = int64(len(p.cs))
+	}
+	if g.M == 0 || g.N == 0 || g.Batch == 0 {
+		return
+	}
+	g.Alpha, g.Beta = narrow(g.DType, g.Alpha), narrow(g.DType, g.Beta)
+	if g.K == 0 || g.Alpha == 0 {
+		g.K, g.Alpha = 0, 0 // tiles then only scale C
+	}
+	p.plan = s.lib.plan(g)
+	if p.plan.threads > 1 || s.lib.exclusive(g.DType) {
+		p.end = p.plan.tiles
+		s.alone = append(s.alone, p)
+		return
+	}
+	p.end = p.plan.tiles
+	if n := len(s.apart); n > 0 {
+		p.end += s.apart[n-1].end
+	}
+	s.apart = append(s.apart, p)
+}
+
+// exclusive says whether the library computes products of a type one at a time.
+func (l *Library) exclusive(dt dtype.DType) bool {
+	return l.ext != nil && l.ext.exclusive && !dt.IsInteger()
+}
+
+// run computes what was added.
+func (s *Scratch) run() {
+	defer s.forget()
+	for i := range s.alone {
+		s.parts, s.plan = s.alone[i:i+1], s.alone[i].plan
+		s.exclude(s.plan.threads)
+	}
+	if len(s.apart) > 0 {
+		s.parts, s.plan = s.apart, s.lib.together(s.apart)
+		s.shared()
+	}
+}
+
+// try computes what was added if that takes one core which is free now.
+func (s *Scratch) try() bool {
+	defer s.forget()
+	if len(s.apart) == 0 {
+		return len(s.alone) == 0
+	}
+	s.parts, s.plan = s.apart, s.lib.together(s.apart)
+	if len(s.alone) > 0 || s.plan.workers > 1 || s.lib.cores.grab(1) == 0 {
 		return false
 	}
-	defer l.cores.release(1)
+	defer s.lib.cores.release(1)
 	s.next.Store(0)
 	s.worker(0).work()
 	return true
 }
 
-// begin plans g; false if there is nothing to compute.
-func (s *Scratch) begin(l *Library, g *driver.Gemm) bool {
-	if g.M == 0 || g.N == 0 || g.Batch == 0 {
-		return false
-	}
-	if s.place.ready == nil {
-		s.place.ready = make(chan struct{}, 1)
-	}
-	s.lib, s.g = l, *g
-	s.g.Alpha, s.g.Beta = narrow(g.DType, g.Alpha), narrow(g.DType, g.Beta)
-	if s.g.K == 0 || s.g.Alpha == 0 {
-		s.g.K, s.g.Alpha = 0, 0 // tiles then only scale C
-	}
-	s.plan = l.plan(&s.g)
-	return true
+// forget lets go of what was added.
+func (s *Scratch) forget() {
+	clear(s.alone)
+	clear(s.apart)
+	s.alone, s.apart, s.parts = s.alone[:0], s.apart[:0], nil
 }
 
-// alone computes all tiles with that many library threads while it holds the
+// exclude computes all tiles with that many library threads while it holds the
 // whole budget: the number of threads is a setting of the library's whole
 // process, and must not change under another call.
-func (s *Scratch) alone(threads int) {
+func (s *Scratch) exclude(threads int) {
 	l := s.lib
 	l.cores.acquire(l.cores.total, &s.place)
 	// Deferred, like in shared, so that the budget survives a caller who
@@ -88,7 +153,7 @@ func (s *Scratch) alone(threads int) {
 func (s *Scratch) shared() {
 	l := s.lib
 	l.cores.acquire(1, &s.place)
-	defer s.done.Wait()
+	defer s.join()
 	defer l.cores.release(1)
 	s.next.Store(0)
 	caller := s.worker(0)
@@ -109,32 +174,47 @@ func (w *worker) work() {
 		probe(s.plan.threads)
 		defer probe(-s.plan.threads)
 	}
+	w.part = 0
 	for {
 		first := s.next.Add(s.plan.chunk) - s.plan.chunk
 		if first >= s.plan.tiles {
 			return
 		}
 		for i := first; i < min(first+s.plan.chunk, s.plan.tiles); i++ {
-			w.compute(s.tile(i))
+			w.compute(w.tile(i))
 		}
 	}
 }
 
-// tile i of the product.
-func (s *Scratch) tile(i int64) product {
-	g, p := &s.g, &s.plan
-	perMember := p.gridM * p.gridN
+// tile i of all parts; a worker's tiles come in order.
+func (w *worker) tile(i int64) product {
+	parts := w.s.parts
+	for i >= parts[w.part].end {
+		w.part++
+	}
+	p := &parts[w.part]
+	return p.tile(i - p.end + p.plan.tiles)
+}
+
+// tile i of the part.
+func (p *part) tile(i int64) product {
+	g, grid := &p.g, &p.plan
+	perMember := grid.gridM * grid.gridN
 	member, rest := i/perMember, i%perMember
-	row, column := rest%p.gridM*p.tileM, rest/p.gridM*p.tileN
-	size := g.DType.Size()
+	row, column := rest%grid.gridM*grid.tileM, rest/grid.gridM*grid.tileN
 	whole := product{
 		dt: g.DType, opA: g.OpA, opB: g.OpB,
-		m: g.M, n: g.N, k: g.K, alpha: g.Alpha, beta: g.Beta,
-		a: offset(uintptr(g.A), member*g.StrideA, size), lda: g.LDA,
-		b: offset(uintptr(g.B), member*g.StrideB, size), ldb: g.LDB,
-		c: offset(uintptr(g.C), member*g.StrideC, size), ldc: g.LDC,
+		m: g.M, n: g.N, k: g.K, alpha: g.Alpha, beta: g.Beta, lda: g.LDA, ldb: g.LDB, ldc: g.LDC,
 	}
-	return whole.block(row, column, 0, extent{p.tileM, p.tileN, g.K}.within(g.M-row, g.N-column, g.K))
+	if p.cs != nil {
+		whole.a, whole.b, whole.c = uintptr(p.as[member]), uintptr(p.bs[member]), uintptr(p.cs[member])
+	} else {
+		size := g.DType.Size()
+		whole.a = offset(uintptr(g.A), member*g.StrideA, size)
+		whole.b = offset(uintptr(g.B), member*g.StrideB, size)
+		whole.c = offset(uintptr(g.C), member*g.StrideC, size)
+	}
+	return whole.block(row, column, 0, extent{grid.tileM, grid.tileN, g.K}.within(g.M-row, g.N-column, g.K))
 }
 
 // compute does p on this core, or with the library's threads.

@@ -20,11 +20,16 @@ import (
 //     helpers take what is free beyond it. A batch of many members goes this
 //     way too, since members apart scale better than threads within one.
 //
+// Groups of one call are planned one by one by this rule. Those that are not
+// computed alone are then handed out together: their tiles stay as they are, and
+// a core comes for each grain of all of them.
+//
 // The tiles are the same however many helpers come, so results do not depend
 // on the load.
 type plan struct {
-	threads int // threads of the library's own; 1 unless the product runs alone
-	workers int // goroutines at most, the caller included
+	threads int     // threads of the library's own; 1 unless the product runs alone
+	workers int     // goroutines at most, the caller included
+	grains  float64 // of work
 
 	tileM, tileN int64 // the size of a tile
 	gridM, gridN int64 // tiles of one member
@@ -56,7 +61,7 @@ var rates = [...]struct{ library, own float64 }{
 // plan applies the rule to g.
 func (l *Library) plan(g *driver.Gemm) plan {
 	p := plan{threads: 1, workers: 1, tileM: g.M, tileN: g.N, gridM: 1, gridN: 1, tiles: g.Batch, chunk: g.Batch}
-	if l.cores.total == 1 || l.ext != nil && l.ext.exclusive && !g.DType.IsInteger() {
+	if l.cores.total == 1 || l.exclusive(g.DType) {
 		return p
 	}
 	rate := rates[g.DType].own
@@ -64,7 +69,8 @@ func (l *Library) plan(g *driver.Gemm) plan {
 		rate = rates[g.DType].library
 	}
 	member := float64(g.M) * float64(g.N) * float64(g.K) / (rate * l.grain) // in grains
-	useful := int64(min(float64(l.cores.total), member*float64(g.Batch)))
+	p.grains = member * float64(g.Batch)
+	useful := int64(min(float64(l.cores.total), p.grains))
 	if useful < 2 {
 		return p
 	}
@@ -78,6 +84,31 @@ func (l *Library) plan(g *driver.Gemm) plan {
 	p.tiles = g.Batch * p.gridM * p.gridN
 	p.workers = int(min(useful, p.tiles))
 	p.chunk = max(1, min(64, p.tiles/(8*useful)))
+	return p
+}
+
+// together is how parts use cores that are computed at once: as the only one
+// says, or a core for each grain of all of them.
+func (l *Library) together(parts []part) plan {
+	if len(parts) == 1 {
+		return parts[0].plan
+	}
+	tiles := parts[len(parts)-1].end
+	p := plan{threads: 1, workers: 1, tiles: tiles, chunk: tiles}
+	largest := 0.0 // tile
+	for i := range parts {
+		q := &parts[i].plan
+		p.grains += q.grains
+		largest = max(largest, q.grains/float64(q.tiles))
+	}
+	useful := int64(min(float64(l.cores.total), p.grains))
+	if useful < 2 {
+		return p
+	}
+	p.workers = int(min(useful, tiles))
+	// The largest tiles may all lie in one chunk: it is at most about an eighth of
+	// a grain of them.
+	p.chunk = max(1, min(64, tiles/(8*useful), int64(1/(8*largest))))
 	return p
 }
 

@@ -1,6 +1,7 @@
 package hostblas
 
 import (
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -17,13 +18,26 @@ type Scratch struct {
 	threads [1]uintptr // the argument of external.setThreads
 	workers []*worker
 
-	// The product being computed. next is the first tile that no worker has
-	// taken.
-	lib  *Library
-	g    driver.Gemm
-	plan plan
-	next atomic.Int64
-	done sync.WaitGroup // helpers at work
+	// The products of one call, by how they use cores.
+	lib   *Library
+	alone []part // one after another, each while it holds all cores
+	apart []part // together, their tiles handed to workers
+
+	// The parts being computed. next is the first tile that no worker has taken.
+	parts []part
+	plan  plan
+	next  atomic.Int64
+	done  sync.WaitGroup // helpers at work
+
+	panicked atomic.Pointer[Panic] // the first of the helpers that did
+}
+
+// part is the products of one description: one, a strided batch, or a group.
+type part struct {
+	g          driver.Gemm  // its scalars rounded, K = 0 where A and B are not read
+	as, bs, cs []driver.Ptr // of a group; else nil
+	plan       plan
+	end        int64 // tiles of this part and of those before it
 }
 
 // Bytes is the memory that s holds outside the Go heap.
@@ -51,9 +65,11 @@ func (s *Scratch) worker(i int) *worker {
 		// One closure for the worker's life, so that starting a helper does not
 		// allocate.
 		w.help = func() {
+			defer s.done.Done()
+			defer s.lib.cores.release(1)
+			defer s.keepPanic()
+			debug.SetPanicOnFault(true) // as its caller has it
 			w.work()
-			s.lib.cores.release(1)
-			s.done.Done()
 		}
 		s.workers = append(s.workers, w)
 	}
@@ -63,6 +79,7 @@ func (s *Scratch) worker(i int) *worker {
 // worker computes tiles on one core.
 type worker struct {
 	s       *Scratch
+	part    int // of the tile that it had last
 	call    *fortranCall
 	help    func()
 	staging region // blocks converted to the type that is computed with

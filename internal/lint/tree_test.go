@@ -32,10 +32,12 @@ var house = []string{
 	"tensor",
 	"tensor/internal",
 	"async",
+	"internal/devicetest",
 	"provider/blas provider/solver provider/raft",
 	"provider",
 	"buffer",
 	"runtime",
+	"profile",
 	"stream",
 	"internal/lease",
 	"scheduler",
@@ -203,7 +205,7 @@ func TestGoRuntimeIsImportedAsGoruntimeBesideOurs(t *testing.T) {
 
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, f := range files(t) {
-		if !f.test && f.dir != "internal/driver/drivertest" {
+		if !f.test && f.dir != "internal/driver/drivertest" && f.dir != "internal/devicetest" {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {

@@ -26,6 +26,18 @@ func TestASteadyProductAllocatesNothing(t *testing.T) {
 	defer m.free()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	groups := []blas.Group{{Gemm: *m.product(0, 1, 2, 0), As: m.all(0), Bs: m.all(1), Cs: m.all(2)}}
+	if n := testing.AllocsPerRun(200, func() {
+		l, err := blas.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(blas.GemmGroups(&l, groups), l.Release()); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations with groups; expected none", n)
+	}
 	if n := testing.AllocsPerRun(200, func() {
 		l, err := blas.Acquire(ctx)
 		if err != nil {

@@ -3,8 +3,8 @@
 // OpenBLAS or gonum; on CUDA it is cuBLAS.
 //
 // The order of an operation is: memory; Acquire, which takes a handle, then an
-// idle stream; an access scope on that stream; Gemm; the scope's End; Release.
-// Gemm itself only submits: it never waits.
+// idle stream; an access scope on that stream; Gemm or GemmGroups; the scope's
+// End; Release. The products themselves are only submitted: neither waits.
 //
 // It allocates no memory, plans nothing from shapes (package tensor does), and
 // keeps no thread or stream affinity. A device has one pool of handles, by
@@ -13,7 +13,7 @@
 //
 // Ownership: Release gives handle and stream back. Concurrency: a lease belongs
 // to one goroutine at a time. Errors: ErrStale after a release, the library's
-// own from Gemm, after which the handle is remade.
+// own from products, after which the handle is remade.
 package blas
 
 import (
@@ -31,6 +31,28 @@ type Handle = driver.BLAS
 // Product describes C = alpha·op(A)·op(B) + beta·C, batched, column-major; see
 // its fields.
 type Product = driver.Gemm
+
+// Group describes products of one shape at addresses of their own; see its
+// fields.
+type Group = driver.GemmGroup
+
+// Compute says how precisely the terms of a product are multiplied. Sums are
+// those of the element type, and of float32 for the 16-bit types, in every case.
+// A device may be more precise than it is asked to be: the host always is.
+type Compute = driver.Compute
+
+const (
+	// ComputeExact rounds no element before it is multiplied.
+	ComputeExact = driver.ComputeExact
+	// ComputeTF32 may round elements of float32 and complex64 to 11 bits, so
+	// that a term a·b is off by at most 2^-9·|a·b|. Other types ignore the modes.
+	ComputeTF32 = driver.ComputeTF32
+	// ComputeBF16 may round them to 8 bits, an error of at most 2^-6·|a·b|.
+	ComputeBF16 = driver.ComputeBF16
+	// ComputeFP16 may round them to 11 bits and to float16's range: above 65504
+	// they can become infinite, below 2^-14 they lose bits.
+	ComputeFP16 = driver.ComputeFP16
+)
 
 // Lease is the exclusive use of a handle and a stream.
 type Lease struct{ provider.Execution[Handle] }
@@ -97,6 +119,25 @@ func Gemm(l *Lease, p *Product) error {
 	*d = *p
 	err = h.Gemm(s, d)
 	descriptors.Put(d)
+	if err != nil {
+		l.Break()
+	}
+	return err
+}
+
+// GemmGroups submits the products of all groups to the lease's stream, as few
+// launches. What the groups say is captured; no result overlaps another.
+// Addresses come from an open access on that stream.
+func GemmGroups(l *Lease, groups []Group) error {
+	h, err := l.Value()
+	if err != nil {
+		return err
+	}
+	s, err := l.Stream().Submit()
+	if err != nil {
+		return err
+	}
+	err = h.GemmGroups(s, groups)
 	if err != nil {
 		l.Break()
 	}

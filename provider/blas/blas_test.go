@@ -5,11 +5,13 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"testing"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/internal/driver/fault"
 	"github.com/weirgo/weir/provider/blas"
 	"github.com/weirgo/weir/runtime"
@@ -49,6 +51,42 @@ func TestGemmComputesTheProduct(t *testing.T) {
 	}
 }
 
+func TestGemmGroupsComputesEveryProductInOneCall(t *testing.T) {
+	r := newRig(t, 1, 2)
+	defer r.close()
+	random := rand.New(rand.NewPCG(3, 3))
+	const n = 5
+	var contents [][]float64
+	for range 7 {
+		contents = append(contents, whole(random, n))
+	}
+	m := r.matrices(n, contents...)
+	defer m.free()
+	plain := m.product(0, 1, 2, 0)
+	scaled := m.product(0, 1, 2, -2)
+	scaled.Compute = blas.ComputeTF32 // float64 is always exact
+	l := r.acquire()
+	err := blas.GemmGroups(l, []blas.Group{
+		{Gemm: *plain, As: m.all(0, 1), Bs: m.all(1, 1), Cs: m.all(2, 3)},
+		{Gemm: *scaled, As: m.all(1, 0, 0), Bs: m.all(0, 0, 1), Cs: m.all(4, 5, 6)},
+	})
+	if err := errors.Join(err, l.Stream().Synchronize(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	r.release(l)
+	for i, p := range []struct {
+		a, b, c int
+		beta    float64
+	}{{0, 1, 2, 0}, {1, 1, 3, 0}, {1, 0, 4, -2}, {0, 0, 5, -2}, {0, 1, 6, -2}} {
+		if got, expected := m.read(p.c), multiply(n, contents[p.a], contents[p.b], contents[p.c], p.beta); !slices.Equal(got, expected) {
+			t.Errorf("product %d: got %v; expected %v", i, got, expected)
+		}
+	}
+	if n := r.count(fault.BLASGemmGroups); n != 1 {
+		t.Errorf("%d calls of the driver; expected one", n)
+	}
+}
+
 func TestADeviceHasOneExecutorMadeAtItsFirstUse(t *testing.T) {
 	r := newRig(t, 2, 3)
 	defer r.close()
@@ -77,6 +115,20 @@ func TestADeviceHasOneExecutorMadeAtItsFirstUse(t *testing.T) {
 	}
 	if n := r.count(fault.DeviceNewBLAS); n != 3 || executors[0].Size() != 3 {
 		t.Errorf("%d handles were made, the pool says %d; expected one for each of 3 streams, used again", n, executors[0].Size())
+	}
+}
+
+func TestTheDefaultCountOfHandlesIsThatOfStreamsOnAnyNumberOfProcessors(t *testing.T) {
+	before := goruntime.GOMAXPROCS(0)
+	defer goruntime.GOMAXPROCS(before)
+	for _, processors := range []int{1, 2, 16} {
+		goruntime.GOMAXPROCS(processors)
+		r := newRig(t, 1, 3)
+		r.release(r.acquire())
+		if n := r.count(fault.DeviceNewBLAS); n != 3 {
+			t.Errorf("%d handles were made with %d processors; expected one for each of 3 streams", n, processors)
+		}
+		r.close()
 	}
 }
 
@@ -121,12 +173,20 @@ func TestHandlesGoBeforeStreams(t *testing.T) {
 // TestAHandleThatAnsweredAnErrorIsReplaced: by a failure of the library, by a
 // product that it refused, and through a copy of the lease.
 func TestAHandleThatAnsweredAnErrorIsReplaced(t *testing.T) {
+	single := blas.Gemm
+	groups := func(l *blas.Lease, p *blas.Product) error {
+		return blas.GemmGroups(l, []blas.Group{{Gemm: *p, As: []driver.Ptr{p.A}, Bs: []driver.Ptr{p.B}, Cs: []driver.Ptr{p.C}}})
+	}
+	wrong := func(_ *rig, p *blas.Product) { p.LDA = 0 }
 	for name, c := range map[string]struct {
+		submit   func(*blas.Lease, *blas.Product) error
 		spoil    func(r *rig, p *blas.Product)
 		expected error
 	}{
-		"a failure of the library": {func(r *rig, _ *blas.Product) { r.plan.FailNth(fault.BLASGemm, 1, errCause) }, errCause},
-		"a wrong product":          {func(_ *rig, p *blas.Product) { p.LDA = 0 }, weir.ErrArgument},
+		"a failure of the library":             {single, func(r *rig, _ *blas.Product) { r.plan.FailNth(fault.BLASGemm, 1, errCause) }, errCause},
+		"a wrong product":                      {single, wrong, weir.ErrArgument},
+		"a failure of the library with groups": {groups, func(r *rig, _ *blas.Product) { r.plan.FailNth(fault.BLASGemmGroups, 1, errCause) }, errCause},
+		"a wrong group":                        {groups, wrong, weir.ErrArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 1, 1)
@@ -138,8 +198,8 @@ func TestAHandleThatAnsweredAnErrorIsReplaced(t *testing.T) {
 			l := r.acquire()
 			before, _ := l.Value()
 			copied := *l
-			if err := blas.Gemm(&copied, p); !errors.Is(err, c.expected) {
-				t.Errorf("Gemm answers %v; expected %v", err, c.expected)
+			if err := c.submit(&copied, p); !errors.Is(err, c.expected) {
+				t.Errorf("it answers %v; expected %v", err, c.expected)
 			}
 			r.release(l)
 			l = r.acquire()
@@ -172,19 +232,15 @@ func TestAReleasedLeaseSubmitsNothing(t *testing.T) {
 		if err := blas.Gemm(l, &blas.Product{}); !errors.Is(err, weir.ErrStale) {
 			t.Errorf("%s answers %v; expected ErrStale", name, err)
 		}
+		if err := blas.GemmGroups(l, nil); !errors.Is(err, weir.ErrStale) {
+			t.Errorf("for groups, %s answers %v; expected ErrStale", name, err)
+		}
 		r.release(l)
 	}
-	if n := r.count(fault.BLASGemm); n != 0 || !present.Stream().Valid() {
+	if n := r.count(fault.BLASGemm) + r.count(fault.BLASGemmGroups); n != 0 || !present.Stream().Valid() {
 		t.Errorf("%d products were submitted, and the present lease is valid %v", n, present.Stream().Valid())
 	}
-	// Its stream alone was released, which is the lease's to do.
-	if err := present.Stream().Release(); err != nil {
-		t.Error(err)
-	}
-	if err := blas.Gemm(present, &blas.Product{}); !errors.Is(err, weir.ErrStale) {
-		t.Errorf("a lease without its stream answers %v; expected ErrStale", err)
-	}
-	present.Lease.Release(stream.Completion{})
+	r.release(present)
 }
 
 func TestAcquireLeasesOfTheDeviceInItsContext(t *testing.T) {

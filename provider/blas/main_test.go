@@ -119,6 +119,14 @@ func (r *rig) stream() stream.Stream {
 
 func (m *matrices) at(i int) driver.Ptr { return m.base + driver.Ptr(8*m.n*m.n*int64(i)) }
 
+// all answers the addresses of matrices.
+func (m *matrices) all(numbers ...int) (at []driver.Ptr) {
+	for _, i := range numbers {
+		at = append(at, m.at(i))
+	}
+	return at
+}
+
 // product is matrix c = a·b + beta·c.
 func (m *matrices) product(a, b, c int, beta float64) *blas.Product {
 	return &blas.Product{DType: dtype.Float64, M: m.n, N: m.n, K: m.n, Alpha: 1, Beta: complex(beta, 0),

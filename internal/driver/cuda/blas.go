@@ -4,6 +4,7 @@ package cuda
 
 // #include "blas.h"
 // #cgo noescape weir_blas_new
+// #cgo nocallback weir_blas_move
 // #cgo noescape weir_blas_gemm
 // #cgo nocallback weir_blas_gemm
 import "C"
@@ -26,13 +27,21 @@ func (d *device) workspaceBytes() int64 {
 	return 4 << 20
 }
 
-// blas is a cuBLAS handle with a workspace of its own.
+// blas is a cuBLAS handle with a workspace of its own, and with device memory for
+// the addresses of groups. last is entered until the handle leaves it, so that it
+// outlives the handle's move to another stream; blas.c says what for.
 type blas struct {
 	device    *device
 	context   *context
 	handle    *C.struct_weir_blas
 	bytes     int64
 	destroyed atomic.Bool
+
+	last  *stream // of the last product
+	bound bool    // the library has that stream
+
+	at C.uint64_t // where addresses go
+	groups
 }
 
 func (d *device) NewBLAS() (driver.BLAS, error) {
@@ -41,8 +50,8 @@ func (d *device) NewBLAS() (driver.BLAS, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &blas{device: d, context: c, bytes: d.workspaceBytes()}
-	result := C.weir_blas_new(c.handle, C.size_t(b.bytes), &b.handle)
+	b := &blas{device: d, context: c, bytes: d.workspaceBytes() + addressBytes}
+	result := C.weir_blas_new(c.handle, C.size_t(d.workspaceBytes()), addressBytes, &b.handle, &b.at)
 	if err := d.checkLibrary(op, "cublas", c, result); err != nil {
 		d.release()
 		return nil, err
@@ -56,7 +65,7 @@ func (b *blas) Gemm(st driver.Stream, g *driver.Gemm) error {
 	if err != nil {
 		return err
 	}
-	if err := b.device.checkGemm(op, g); err != nil {
+	if err := driver.CheckGemm(op, b.device.name, g); err != nil {
 		return err
 	}
 	if err := s.enter(op); err != nil {
@@ -74,12 +83,57 @@ func (b *blas) Gemm(st driver.Stream, g *driver.Gemm) error {
 	case g.DType.IsInteger():
 		return s.integers(op, g)
 	}
+	return b.multiply(op, s, g)
+}
+
+// multiply submits a product that cuBLAS has, on a stream that was entered.
+func (b *blas) multiply(op string, s *stream, g *driver.Gemm) error {
+	if err := b.move(op, s); err != nil {
+		return err
+	}
+	call := describe(g)
+	return b.device.checkLibrary(op, "cublas", b.context, C.weir_blas_gemm(b.context.handle, b.handle, &call))
+}
+
+// move has the handle's products run on s.
+func (b *blas) move(op string, s *stream) error {
+	if b.last == s && b.bound {
+		return nil
+	}
+	last := C.uintptr_t(0)
+	if b.last != s {
+		if !s.guard.enter() {
+			return s.device.closed(op, "stream")
+		}
+		if b.last != nil {
+			last = b.last.handle
+		}
+	}
+	b.bound = false // also if the library takes only a part of it
+	err := b.device.checkLibrary(op, "cublas", b.context, C.weir_blas_move(b.context.handle, b.handle, s.handle, last))
+	b.bound = err == nil
+	if b.last == s {
+		return err
+	}
+	if err != nil {
+		s.leave()
+		return err
+	}
+	if b.last != nil {
+		b.last.leave()
+	}
+	b.last = s
+	return nil
+}
+
+// describe is g as C reads it.
+func describe(g *driver.Gemm) C.struct_weir_gemm {
 	opA, opB := g.OpA, g.OpB
 	if !g.DType.IsComplex() {
 		opA, opB = min(opA, driver.Trans), min(opB, driver.Trans)
 	}
-	call := C.struct_weir_gemm{
-		dtype: C.int32_t(g.DType), op_a: C.int32_t(opA), op_b: C.int32_t(opB),
+	return C.struct_weir_gemm{
+		dtype: C.int32_t(g.DType), compute: C.int32_t(g.Compute), op_a: C.int32_t(opA), op_b: C.int32_t(opB),
 		m: C.int64_t(g.M), n: C.int64_t(g.N), k: C.int64_t(g.K), batch: C.int64_t(g.Batch),
 		alpha: [2]C.double{C.double(real(g.Alpha)), C.double(imag(g.Alpha))},
 		beta:  [2]C.double{C.double(real(g.Beta)), C.double(imag(g.Beta))},
@@ -87,7 +141,6 @@ func (b *blas) Gemm(st driver.Stream, g *driver.Gemm) error {
 		lda: C.int64_t(g.LDA), ldb: C.int64_t(g.LDB), ldc: C.int64_t(g.LDC),
 		stride_a: C.int64_t(g.StrideA), stride_b: C.int64_t(g.StrideB), stride_c: C.int64_t(g.StrideC),
 	}
-	return b.device.checkLibrary(op, "cublas", b.context, C.weir_blas_gemm(b.context.handle, b.handle, s.handle, C.uint64_t(s.serial), &call))
 }
 
 // scale is a product without terms: C = Beta·C.
@@ -133,8 +186,13 @@ func (b *blas) Destroy() error {
 		return b.device.alive(op)
 	}
 	defer b.device.release()
+	last := C.uintptr_t(0)
+	if b.last != nil {
+		defer b.last.leave()
+		last = b.last.handle
+	}
 	if err := b.device.alive(op); err != nil {
 		return err
 	}
-	return b.device.check(op, C.weir_blas_destroy(b.context.handle, b.handle))
+	return b.device.check(op, C.weir_blas_destroy(b.context.handle, b.handle, last))
 }

@@ -3,6 +3,7 @@
 package cuda_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weirgo/weir/dtype"
@@ -17,6 +18,7 @@ type bench struct {
 	blas         driver.BLAS
 	memory       driver.Ptr
 	gemm         driver.Gemm
+	groups       []driver.GemmGroup
 	kernel       driver.Kernel
 }
 
@@ -27,6 +29,11 @@ func newBench(t testing.TB) *bench {
 	b.memory = must(d.Alloc(3 * 4 * n * n))
 	at := func(i driver.Ptr) driver.Ptr { return b.memory + i*4*n*n }
 	b.gemm = driver.Gemm{DType: dtype.Float32, M: n, N: n, K: n, Alpha: 1, A: at(0), B: at(1), C: at(2), LDA: n, LDB: n, LDC: n, Batch: 1}
+	for _, m := range []int64{n, n / 2} {
+		g := driver.GemmGroup{Gemm: b.gemm, As: []driver.Ptr{at(0), at(1)}, Bs: []driver.Ptr{at(0), at(1)}, Cs: []driver.Ptr{at(2), at(2)}}
+		g.M = m
+		b.groups = append(b.groups, g)
+	}
 	view := driver.View{Ptr: at(0), DType: dtype.Float32, Shape: []int64{n, n}, Strides: []int64{1, n}}
 	out := view
 	out.Ptr, out.Strides = at(1), []int64{n, 1}
@@ -40,11 +47,16 @@ func newBench(t testing.TB) *bench {
 
 func (b *bench) calls() map[string]func() error {
 	return map[string]func() error{
-		"Record":            func() error { return b.stream.Record(b.event) },
-		"Wait":              func() error { return b.next.Wait(b.event) },
-		"Stream.Query":      func() error { _, err := b.stream.Query(); return err },
-		"Event.Query":       func() error { _, err := b.event.Query(); return err },
-		"Gemm":              func() error { return b.blas.Gemm(b.stream, &b.gemm) },
+		"Record":          func() error { return b.stream.Record(b.event) },
+		"Wait":            func() error { return b.next.Wait(b.event) },
+		"Stream.Query":    func() error { _, err := b.stream.Query(); return err },
+		"Event.Query":     func() error { _, err := b.event.Query(); return err },
+		"Gemm":            func() error { return b.blas.Gemm(b.stream, &b.gemm) },
+		"GemmGroups, one": func() error { return b.blas.GemmGroups(b.stream, b.groups[:1]) },
+		"GemmGroups, two": func() error { return b.blas.GemmGroups(b.stream, b.groups) },
+		"Gemm elsewhere": func() error {
+			return errors.Join(b.blas.Gemm(b.next, &b.gemm), b.blas.Gemm(b.stream, &b.gemm))
+		},
 		"Launch":            func() error { return b.stream.Launch(&b.kernel) },
 		"Copy":              func() error { return b.stream.Copy(b.memory, b.memory+1<<14, 1<<10) },
 		"Zero":              func() error { return b.stream.Zero(b.memory, 1<<10) },

@@ -19,8 +19,9 @@
 // # What waits
 //
 // Synchronize, CopyOut and the plain Free wait; so do the Destroy of a pool, for
-// the device, and of a BLAS handle, for its last product. CopyIn waits for the
-// device only where src is larger than one staging block (4 MiB): then until all
+// the device, and of a handle, for its last work. SVD waits for its stream and
+// for cuSOLVER, which looks at the matrix on the host. CopyIn waits for the device
+// only where src is larger than one staging block (4 MiB): then until all
 // but the last blocks have left. Copies that large are not atomic to what other
 // goroutines submit to the same stream meanwhile.
 //

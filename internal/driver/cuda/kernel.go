@@ -73,7 +73,7 @@ func (f *functions) find(op string, c *context) error {
 
 func (s *stream) Launch(k *driver.Kernel) error {
 	const op = "Stream.Launch"
-	operands, empty, err := s.device.checkKernel(op, k)
+	operands, empty, err := driver.CheckKernel(op, s.device.name, k)
 	if err != nil {
 		return err
 	}

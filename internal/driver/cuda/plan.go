@@ -105,7 +105,7 @@ func (a *axes) put(v *kernels.Views, first int) bool {
 	return true
 }
 
-// views fills v with the operands of k, which kernelCheck has let pass: the
+// views fills v with the operands of k, which CheckKernel has let pass: the
 // result first, then A and B as far as the kernel has them. false if the axes
 // that remain are more than a kernel takes.
 func views(k *driver.Kernel, operands int, v *kernels.Views) bool {

@@ -232,6 +232,11 @@ func (s *stream) CopyIn(dst driver.Ptr, src []byte) error {
 			return s.copyMarked(op, dst+driver.Ptr(from), driver.Ptr(b.at), to-from, event)
 		})
 	}
+	return s.stage(op, dst, src)
+}
+
+// stage copies at most one block to dst, on a stream that was entered.
+func (s *stream) stage(op string, dst driver.Ptr, src []byte) error {
 	st := &s.context.staging
 	b, offset, err := st.region(op, int64(len(src)))
 	if err != nil {

@@ -189,8 +189,7 @@ func (s *stream) destroy(op string) error {
 	return s.device.check(op, C.weir_stream_destroy(s.context.handle, s.handle))
 }
 
-// address says whether p may be one: the first page of memory never is.
-func address(p driver.Ptr) bool { return p >= 4096 }
+func address(p driver.Ptr) bool { return p.Valid() }
 
 func (s *stream) Copy(dst, src driver.Ptr, bytes int64) error {
 	const op = "Stream.Copy"

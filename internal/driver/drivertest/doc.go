@@ -10,10 +10,10 @@
 // runs on a GPU as on the host. What a family does not have (a second device,
 // stream-ordered pools, a way to die) is skipped with the reason.
 //
-// It does not measure time, and does not sleep. That something has not
-// happened yet is shown while the stream that holds it back is stalled; only a
-// hang is found by a deadline, which turns it into a message. Results are
-// compared with naive models, on numbers that every element type holds
+// It measures no time but that of marks, and does not sleep. That something
+// has not happened yet is shown while the stream that holds it back is stalled;
+// only a hang is found by a deadline, which turns it into a message. Results
+// are compared with naive models, on numbers that every element type holds
 // exactly, so that equality is exact.
 //
 // # Ownership and concurrency

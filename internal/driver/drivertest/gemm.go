@@ -46,7 +46,7 @@ func gemmTests() []test {
 			}
 		}})
 	}
-	return tests
+	return append(append(tests, computeTests()...), groupTests()...)
 }
 
 // gemmProblem is a size: pad elements lie between columns and between
@@ -88,35 +88,20 @@ func gemmCase(f *fixture, t dtype.DType, p gemmProblem, opA, opB driver.Op, alph
 		A: a.at, B: b.at, C: c.at, LDA: a.ld, LDB: b.ld, LDC: c.ld,
 		Batch: p.batch, StrideA: a.between, StrideB: b.between, StrideC: c.between}))
 	for q := range p.batch {
-		for i := range p.m {
-			for j := range p.n {
-				sum := complex128(0)
-				for l := range p.k {
-					sum += a.get(q, i, l) * b.get(q, l, j)
-				}
-				sum *= alpha
-				if beta != 0 {
-					sum += beta * c.get(q, i, j)
-				}
-				encode(t, c.element(q, i, j), sum)
-			}
-		}
+		multiply(q, p.k, alpha, a, b, beta, c)
 	}
 	got := read[byte](f, s, c.at, len(c.data))
-	size := int(t.Size())
-	for i := 0; i < len(got); i += size {
-		g, w := decode(t, got[i:]), decode(t, c.data[i:])
-		if g != w && (real(w) == real(w) || real(g) == real(g)) {
-			f.t.Fatalf("%+v with op %d and %d, alpha %v, beta %v: element %d of C's memory is %v; expected %v",
-				p, opA, opB, alpha, beta, i/size, g, w)
-		}
-	}
+	c.matches(f, got, func() string {
+		return fmt.Sprintf("%+v with op %d and %d, alpha %v, beta %v", p, opA, opB, alpha, beta)
+	})
 }
 
 // matrices is a batch of column-major matrices, op of which are rows×cols.
 type matrices struct {
 	t       dtype.DType
 	op      driver.Op
+	rows    int64 // of op of each
+	cols    int64
 	ld      int64
 	between int64
 	data    []byte
@@ -124,10 +109,11 @@ type matrices struct {
 }
 
 func newMatrices(t dtype.DType, op driver.Op, rows, cols, batch, pad int64, value func() complex128) *matrices {
+	x := &matrices{t: t, op: op, rows: rows, cols: cols}
 	if op != driver.NoTrans {
 		rows, cols = cols, rows
 	}
-	x := &matrices{t: t, op: op, ld: max(rows, 1) + pad}
+	x.ld = max(rows, 1) + pad
 	x.between = x.ld*cols + pad
 	x.data = make([]byte, max(x.between*batch, 1)*t.Size())
 	for e := range slices.Chunk(x.data, int(t.Size())) {
@@ -146,6 +132,35 @@ func (x *matrices) element(q, i, j int64) []byte {
 
 func (x *matrices) get(q, i, j int64) complex128 {
 	return conj(decode(x.t, x.element(q, i, j)), x.op == driver.ConjTrans)
+}
+
+// multiply is the definition of product q, on what c's memory is to be.
+func multiply(q, k int64, alpha complex128, a, b *matrices, beta complex128, c *matrices) {
+	for i := range c.rows {
+		for j := range c.cols {
+			sum := complex128(0)
+			for l := range k {
+				sum += a.get(q, i, l) * b.get(q, l, j)
+			}
+			sum *= alpha
+			if beta != 0 {
+				sum += beta * c.get(q, i, j)
+			}
+			encode(c.t, c.element(q, i, j), sum)
+		}
+	}
+}
+
+// matches ends the test unless got, read from x's memory, is what it is to be.
+func (x *matrices) matches(f *fixture, got []byte, what func() string) {
+	f.t.Helper()
+	size := int(x.t.Size())
+	for i := 0; i < len(got); i += size {
+		g, w := decode(x.t, got[i:]), decode(x.t, x.data[i:])
+		if g != w && (real(w) == real(w) || real(g) == real(g)) {
+			f.t.Fatalf("%s: element %d of C's memory is %v; expected %v", what(), i/size, g, w)
+		}
+	}
 }
 
 // gemmKeepsPrecision multiplies a number by 1 that has more bits than the
@@ -201,6 +216,7 @@ func refusesGemms(f *fixture) {
 		"a negative N":                  func(g *driver.Gemm) { g.N = -1 },
 		"a negative K":                  func(g *driver.Gemm) { g.K = -1 },
 		"a negative batch":              func(g *driver.Gemm) { g.Batch = -1 },
+		"an unknown compute mode":       func(g *driver.Gemm) { g.Compute = driver.ComputeFP16 + 1 },
 		"LDA below M":                   func(g *driver.Gemm) { g.LDA = 2 },
 		"LDA below K when A transposes": func(g *driver.Gemm) { g.OpA, g.LDA = driver.Trans, 1 },
 		"LDB below K":                   func(g *driver.Gemm) { g.LDB = 1 },

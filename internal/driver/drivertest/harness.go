@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/weirgo/weir/internal/driver"
@@ -31,16 +32,18 @@ func Run(t *testing.T, h Harness) {
 		{"Device", deviceTests},
 		{"Stream", streamTests},
 		{"Event", eventTests},
+		{"Mark", markTests},
 		{"Order", orderTests},
 		{"Notify", notifyTests},
 		{"Memory", memoryTests},
 		{"Pool", poolTests},
 		{"Kernel", kernelTests()},
 		{"Gemm", gemmTests()},
+		{"SVD", svdTests()},
 		{"Handle", handleTests},
 		{"Misuse", misuseTests},
 		{"Stress", stressTests},
-		{"Death", deathTests},
+		{"Death", slices.Concat(deathTests, markDeathTests)},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, test := range group.tests {

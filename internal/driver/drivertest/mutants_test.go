@@ -3,9 +3,11 @@ package drivertest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/dtype"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/internal/hostmem"
 )
@@ -18,6 +20,9 @@ type mutant struct {
 	stream func(s *mutantStream)
 	pool   func(p *mutantPool, c *driver.PoolConfig)
 	gemm   func(g *driver.Gemm)
+	groups func(groups []driver.GemmGroup) // a copy, with the caller's addresses
+	late   bool                            // groups are read when they run
+	svd    func(h driver.Solver, s *mutantStream, p *driver.SVD) error
 }
 
 var mutants = map[string]mutant{
@@ -85,6 +90,24 @@ var mutants = map[string]mutant{
 	"Record does nothing": {
 		caught: []string{"Event/Record_captures_the_work_before_it"},
 		stream: func(s *mutantStream) { s.record = func(driver.Event) error { return nil } },
+	},
+	"a mark has the time of its call": {
+		caught: []string{"Mark/marks_have_the_time_that_the_stream_took_from_one_to_the_other", "Mark/a_mark_does_not_wait,_Since_does"},
+		stream: func(s *mutantStream) {
+			idle, err := s.device.Device.NewStream(0)
+			s.mark = func(m driver.Mark) error { return errors.Join(err, idle.Mark(m)) }
+		},
+	},
+	"a mark stays at its first place": {
+		caught: []string{"Mark/the_latest_place_of_a_mark_counts,_on_whatever_stream"},
+		stream: func(s *mutantStream) {
+			s.mark = func(m driver.Mark) error {
+				if _, err := m.Since(m); err == nil {
+					return nil
+				}
+				return s.Stream.Mark(m)
+			}
+		},
 	},
 	"a notification comes twice": {
 		caught: []string{"Notify/many_notifications_come_once_each"},
@@ -171,7 +194,7 @@ var mutants = map[string]mutant{
 		},
 	},
 	"products do not conjugate": {
-		caught: []string{"Gemm/products_of_complex128"},
+		caught: []string{"Gemm/products_of_complex128", "Gemm/groups_of_complex128"},
 		gemm: func(g *driver.Gemm) {
 			if g.OpA == driver.ConjTrans {
 				g.OpA = driver.Trans
@@ -179,11 +202,93 @@ var mutants = map[string]mutant{
 		},
 	},
 	"products read a C that beta 0 hides": {
-		caught: []string{"Gemm/products_of_float32"},
+		caught: []string{"Gemm/products_of_float32", "Gemm/groups_of_bfloat16"},
 		gemm: func(g *driver.Gemm) {
 			if g.Beta == 0 {
 				g.Beta = 1
 			}
+		},
+	},
+	"members of a group step evenly": {
+		caught: []string{"Gemm/groups_of_float64", "Gemm/groups_of_int32"},
+		groups: func(groups []driver.GemmGroup) {
+			for i := range groups {
+				for _, at := range []*[]driver.Ptr{&groups[i].As, &groups[i].Bs, &groups[i].Cs} {
+					*at = slices.Clone(*at)
+					for k := 2; k < len(*at); k++ {
+						(*at)[k] = (*at)[k-1] + (*at)[1] - (*at)[0]
+					}
+				}
+			}
+		},
+	},
+	"a call takes 8192 products": {
+		caught: []string{"Gemm/more_products_than_a_launch_takes"},
+		groups: func(groups []driver.GemmGroup) {
+			for i := range groups {
+				g := &groups[i]
+				n := min(len(g.Cs), 8192)
+				g.As, g.Bs, g.Cs = g.As[:n], g.Bs[:n], g.Cs[:n]
+			}
+		},
+	},
+	"groups are read when they run": {
+		caught: []string{"Gemm/groups_are_captured"},
+		late:   true,
+	},
+	"a decomposition does not wait for its stream": {
+		caught: []string{"SVD/a_decomposition_is_submitted_in_the_order_of_its_stream"},
+		svd: func(h driver.Solver, s *mutantStream, p *driver.SVD) error {
+			idle, err := s.device.Device.NewStream(0)
+			return errors.Join(err, h.SVD(idle, p), idle.Synchronize())
+		},
+	},
+	"a decomposition reads its description when it runs": {
+		caught: []string{"SVD/a_decomposition_captures_its_description"},
+		svd: func(h driver.Solver, s *mutantStream, p *driver.SVD) error {
+			idle, err := s.device.Device.NewStream(0)
+			return errors.Join(err, s.Stream.Call(func() { _ = errors.Join(h.SVD(idle, p), idle.Synchronize()) }))
+		},
+	},
+	"full factors are thin": {
+		caught: []string{"SVD/decompositions_of_complex64"},
+		svd: func(h driver.Solver, s *mutantStream, p *driver.SVD) error {
+			thin := *p
+			thin.Factors = min(p.Factors, driver.FactorsThin)
+			return h.SVD(s.Stream, &thin)
+		},
+	},
+	"singular values come from small to large": {
+		caught: []string{"SVD/decompositions_of_float64"},
+		svd: func(h driver.Solver, s *mutantStream, p *driver.SVD) error {
+			q := *p
+			return errors.Join(h.SVD(s.Stream, p), s.Stream.Call(func() {
+				if q.DType == dtype.Float64 {
+					slices.Reverse(hostmem.Slice[float64](uintptr(q.S), min(q.M, q.N)))
+				}
+			}))
+		},
+	},
+	"a decomposition writes between U's columns": {
+		caught: []string{"SVD/decompositions_of_float32"},
+		svd: func(h driver.Solver, s *mutantStream, p *driver.SVD) error {
+			q := *p
+			return errors.Join(h.SVD(s.Stream, p), s.Stream.Call(func() {
+				if q.DType == dtype.Float32 && q.Factors != driver.FactorsNone && q.LDU > q.M && min(q.M, q.N) > 0 {
+					hostmem.Slice[float32](uintptr(q.U), q.LDU)[q.M] = 0
+				}
+			}))
+		},
+	},
+	"a decomposition of what is not finite has finite factors": {
+		caught: []string{"SVD/NaN_and_infinity_of_complex128_make_all_results_NaN"},
+		svd: func(h driver.Solver, s *mutantStream, p *driver.SVD) error {
+			q := *p
+			return errors.Join(h.SVD(s.Stream, p), s.Stream.Call(func() {
+				if q.DType == dtype.Complex128 && q.Factors != driver.FactorsNone {
+					hostmem.Slice[complex128](uintptr(q.VH), 1)[0] = 1
+				}
+			}))
 		},
 	},
 	"errors have no type": {
@@ -302,7 +407,15 @@ func (d *mutantDevice) NewBLAS() (driver.BLAS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mutantBLAS{b, d.m.gemm}, nil
+	return mutantBLAS{b, d}, nil
+}
+
+func (d *mutantDevice) NewSolver() (driver.Solver, error) {
+	h, err := d.Device.NewSolver()
+	if err != nil {
+		return nil, err
+	}
+	return mutantSolver{h, d.m.svd}, nil
 }
 
 // mutantStream makes the calls that a hook is set for through the hook.
@@ -311,6 +424,7 @@ type mutantStream struct {
 	device  *mutantDevice
 	wait    func(e driver.Event) error
 	record  func(e driver.Event) error
+	mark    func(m driver.Mark) error
 	notify  func(w driver.Waker) error
 	copyIn  func(dst driver.Ptr, src []byte) error
 	copyOut func(dst []byte, src driver.Ptr) error
@@ -329,6 +443,13 @@ func (s *mutantStream) Record(e driver.Event) error {
 		return s.record(e)
 	}
 	return s.Stream.Record(innerEvent(e))
+}
+
+func (s *mutantStream) Mark(m driver.Mark) error {
+	if s.mark != nil {
+		return s.mark(m)
+	}
+	return s.Stream.Mark(m)
 }
 
 func (s *mutantStream) Notify(w driver.Waker) error {
@@ -383,15 +504,48 @@ func (p *mutantPool) Free(s driver.Stream, at driver.Ptr) error {
 
 type mutantBLAS struct {
 	driver.BLAS
-	spoil func(g *driver.Gemm)
+	device *mutantDevice
 }
 
 func (b mutantBLAS) Gemm(s driver.Stream, g *driver.Gemm) error {
 	spoiled := *g
-	if b.spoil != nil {
-		b.spoil(&spoiled)
+	if spoil := b.device.m.gemm; spoil != nil {
+		spoil(&spoiled)
 	}
 	return b.BLAS.Gemm(innerStream(s), &spoiled)
+}
+
+func (b mutantBLAS) GemmGroups(s driver.Stream, groups []driver.GemmGroup) error {
+	m := b.device.m
+	if m.late {
+		idle, err := b.device.Device.NewStream(0)
+		if err != nil {
+			return err
+		}
+		return s.Call(func() { _ = errors.Join(b.BLAS.GemmGroups(idle, groups), idle.Synchronize(), idle.Destroy()) })
+	}
+	spoiled := slices.Clone(groups)
+	if m.groups != nil {
+		m.groups(spoiled)
+	}
+	for i := range spoiled {
+		if m.gemm != nil {
+			m.gemm(&spoiled[i].Gemm)
+		}
+	}
+	return b.BLAS.GemmGroups(innerStream(s), spoiled)
+}
+
+type mutantSolver struct {
+	driver.Solver
+	svd func(h driver.Solver, s *mutantStream, p *driver.SVD) error
+}
+
+func (h mutantSolver) SVD(s driver.Stream, p *driver.SVD) error {
+	if m, ok := s.(*mutantStream); ok && h.svd != nil {
+		return h.svd(h.Solver, m, p)
+	}
+	return h.Solver.SVD(innerStream(s), p)
 }
 
 func innerStream(s driver.Stream) driver.Stream {

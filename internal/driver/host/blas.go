@@ -1,7 +1,6 @@
 package host
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 
@@ -22,7 +21,7 @@ type blas struct {
 	bytes   atomic.Int64
 
 	stateMu   sync.Mutex
-	queued    int // products submitted and not done
+	queued    int // calls submitted and not done
 	destroyed bool
 }
 
@@ -32,16 +31,12 @@ func (b *blas) Gemm(st driver.Stream, g *driver.Gemm) error {
 	if err != nil {
 		return err
 	}
-	if err := checkGemm(b.dev, g); err != nil {
+	if err := driver.CheckGemm(op, b.dev.name, g); err != nil {
 		return err
 	}
-	b.stateMu.Lock()
-	if b.destroyed {
-		b.stateMu.Unlock()
-		return &weir.Error{Op: op, Device: b.dev.name, Kind: weir.KindLogic, Message: "the handle was destroyed", Err: weir.ErrClosed}
+	if err := b.count(op); err != nil {
+		return err
 	}
-	b.queued++
-	b.stateMu.Unlock()
 	if g.M == 0 || g.N == 0 || g.Batch == 0 {
 		b.let()
 		return s.usable(op)
@@ -53,34 +48,57 @@ func (b *blas) Gemm(st driver.Stream, g *driver.Gemm) error {
 	return err
 }
 
-func (b *blas) run(g *driver.Gemm) {
+// count counts one more submission in, or says that the handle was destroyed.
+func (b *blas) count(op string) error {
+	b.stateMu.Lock()
+	defer b.stateMu.Unlock()
+	if b.destroyed {
+		return &weir.Error{Op: op, Device: b.dev.name, Kind: weir.KindLogic, Message: "the handle was destroyed", Err: weir.ErrClosed}
+	}
+	b.queued++
+	return nil
+}
+
+// run does one submission.
+func (b *blas) run(w *work) {
 	defer b.let()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lib.Gemm(g, &b.scratch)
+	if w.groups != nil {
+		b.lib.GemmGroups(w.groups.all, &b.scratch)
+		w.groups.giveBack()
+	} else {
+		b.lib.Gemm(&w.gemm, &b.scratch)
+	}
 	b.bytes.Store(b.scratch.Bytes())
 }
 
 // tryRun is run if neither the handle nor a core has to be waited for.
-func (b *blas) tryRun(g *driver.Gemm) bool {
+func (b *blas) tryRun(w *work) bool {
 	if !b.mu.TryLock() {
 		return false
 	}
-	done := b.tryLocked(g)
+	done := b.tryLocked(w)
 	if done {
 		b.let()
 	}
 	return done
 }
 
-func (b *blas) tryLocked(g *driver.Gemm) bool {
+func (b *blas) tryLocked(w *work) (done bool) {
 	defer b.mu.Unlock()
-	done := b.lib.TryGemm(g, &b.scratch)
+	if w.groups != nil {
+		if done = b.lib.TryGemmGroups(w.groups.all, &b.scratch); done {
+			w.groups.giveBack()
+		}
+	} else {
+		done = b.lib.TryGemm(&w.gemm, &b.scratch)
+	}
 	b.bytes.Store(b.scratch.Bytes())
 	return done
 }
 
-// let counts a product as done. With the last one of a destroyed handle the
+// let counts a submission as done. With the last one of a destroyed handle the
 // workspace goes.
 func (b *blas) let() {
 	b.stateMu.Lock()
@@ -110,42 +128,4 @@ func (b *blas) Destroy() error {
 		b.free()
 	}
 	return b.dev.alive("BLAS.Destroy")
-}
-
-func checkGemm(d *device, g *driver.Gemm) error {
-	const op = "BLAS.Gemm"
-	if !g.DType.Valid() || g.OpA > driver.ConjTrans || g.OpB > driver.ConjTrans {
-		return d.argument(op, "dtype %v, operations %d and %d; expected known ones", g.DType, g.OpA, g.OpB)
-	}
-	if g.M < 0 || g.N < 0 || g.K < 0 || g.Batch < 0 {
-		return d.argument(op, "m, n, k, batch = %d, %d, %d, %d; expected 0 or more", g.M, g.N, g.K, g.Batch)
-	}
-	a, b, c := [2]int64{g.M, g.K}, [2]int64{g.K, g.N}, [2]int64{g.M, g.N}
-	if g.OpA != driver.NoTrans {
-		a[0], a[1] = a[1], a[0]
-	}
-	if g.OpB != driver.NoTrans {
-		b[0], b[1] = b[1], b[0]
-	}
-	for _, x := range [...]struct {
-		name       string
-		size       [2]int64 // rows, columns as stored
-		ld, stride int64
-		ptr        driver.Ptr
-	}{{"a", a, g.LDA, g.StrideA, g.A}, {"b", b, g.LDB, g.StrideB, g.B}, {"c", c, g.LDC, g.StrideC, g.C}} {
-		if x.ld < max(1, x.size[0]) {
-			return d.argument(op, "ld%s = %d; expected at least %d", x.name, x.ld, max(1, x.size[0]))
-		}
-		if g.M == 0 || g.N == 0 || g.Batch == 0 || x.size[0] == 0 || x.size[1] == 0 {
-			continue
-		}
-		if !address(x.ptr) {
-			return d.argument(op, "%s at %#x; expected an address", x.name, x.ptr)
-		}
-		reach := float64(x.size[1])*float64(x.ld) + math.Abs(float64(g.Batch)*float64(x.stride))
-		if reach*float64(g.DType.Size()) > math.MaxInt64/2 {
-			return d.argument(op, "%s of %d×%d, ld %d, %d times at stride %d; expected less than 2^62 bytes", x.name, x.size[0], x.size[1], x.ld, g.Batch, x.stride)
-		}
-	}
-	return nil
 }

@@ -151,20 +151,16 @@ func (d *device) Memory() (free, total int64, err error) {
 	return min(d.total-d.used, availableMemory()), d.total, nil
 }
 
-func (d *device) NewSolver() (driver.Solver, error) {
-	if err := d.alive("Device.NewSolver"); err != nil {
-		return nil, err
-	}
-	return solver{}, nil
-}
-
 func (d *device) NewBLAS() (driver.BLAS, error) {
 	if err := d.alive("Device.NewBLAS"); err != nil {
 		return nil, err
 	}
-	lib := d.library
-	if lib == nil {
-		lib = hostblas.Default()
+	return &blas{dev: d, lib: d.blasLibrary()}, nil
+}
+
+func (d *device) blasLibrary() *hostblas.Library {
+	if d.library != nil {
+		return d.library
 	}
-	return &blas{dev: d, lib: lib}, nil
+	return hostblas.Default()
 }

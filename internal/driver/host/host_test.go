@@ -53,6 +53,12 @@ func TestWorkThatFaultsKillsItsDeviceAlone(t *testing.T) {
 		},
 		"a panic":   func(s driver.Stream, _ driver.BLAS) error { return s.Call(func() { panic("in a kernel") }) },
 		"a product": func(s driver.Stream, b driver.BLAS) error { return b.Gemm(s, product(nowhere)) },
+		"a product on several cores": func(s driver.Stream, b driver.BLAS) error {
+			const n = 512
+			g := product(nowhere)
+			g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = n, n, n, n, n, n
+			return b.Gemm(s, g)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// A library in C could not come back from a fault.

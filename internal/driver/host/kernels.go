@@ -1,9 +1,6 @@
 package host
 
 import (
-	"math"
-	"slices"
-
 	"github.com/weirgo/weir/dtype"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/internal/hostmem"
@@ -40,61 +37,14 @@ func kernelBytes(k *driver.Kernel) int64 {
 
 // kernel prepares a launch; nil when there is nothing to do.
 func (d *device) kernel(k *driver.Kernel) (func(), error) {
-	const op = "Stream.Launch"
-	operands := []*driver.View{&k.Out}
-	switch k.Op {
-	case driver.KernelFill:
-	case driver.KernelCopy, driver.KernelSum, driver.KernelAxpby:
-		operands = append(operands, &k.A)
-	case driver.KernelMul:
-		operands = append(operands, &k.A, &k.B)
-	default:
-		return nil, d.argument(op, "kernel %d; expected a known one", k.Op)
+	_, empty, err := driver.CheckKernel("Stream.Launch", d.name, k)
+	if err != nil || empty {
+		return nil, err
 	}
-	empty := false
-	for i, v := range operands {
-		if !v.DType.Valid() || len(v.Shape) != len(v.Strides) || slices.ContainsFunc(v.Shape, func(n int64) bool { return n < 0 }) {
-			return nil, d.argument(op, "%v: operand %d has dtype %v, shape %v, strides %v; expected one stride for each extent of 0 or more",
-				k.Op, i, v.DType, v.Shape, v.Strides)
-		}
-		if k.Op != driver.KernelCopy && v.DType != k.Out.DType {
-			return nil, d.argument(op, "%v: operand %d is %v and the result %v; expected one dtype", k.Op, i, v.DType, k.Out.DType)
-		}
-		same := slices.Equal(v.Shape, k.Out.Shape)
-		if k.Op == driver.KernelSum {
-			same = len(v.Shape) >= len(k.Out.Shape) && slices.Equal(v.Shape[:len(k.Out.Shape)], k.Out.Shape)
-		}
-		if !same {
-			return nil, d.argument(op, "%v: operand %d has shape %v; expected that of the result, %v", k.Op, i, v.Shape, k.Out.Shape)
-		}
-		hollow := slices.Contains(v.Shape, 0)
-		if !address(v.Ptr) && !hollow {
-			return nil, d.argument(op, "%v: operand %d is at %#x; expected an address", k.Op, i, v.Ptr)
-		}
-		if !addressable(v) {
-			return nil, d.argument(op, "%v: operand %d has shape %v and strides %v; expected to reach less than 2^62 bytes", k.Op, i, v.Shape, v.Strides)
-		}
-		empty = empty || i == 0 && hollow
-	}
-	if empty {
-		return nil, nil
-	}
-	switch k.Op {
-	case driver.KernelCopy:
+	if k.Op == driver.KernelCopy {
 		return copyKernel(k), nil
-	default:
-		return arithmeticKernel(k), nil
 	}
-}
-
-// addressable says whether a view's elements lie within reach of its address.
-func addressable(v *driver.View) bool {
-	reach, count := 0.0, 1.0
-	for i, n := range v.Shape {
-		reach += math.Abs(float64(n) * float64(v.Strides[i]))
-		count *= max(float64(n), 1)
-	}
-	return max(reach, count)*float64(v.DType.Size()) < math.MaxInt64/2
+	return arithmeticKernel(k), nil
 }
 
 // arithmeticKernel picks the loops for the element type.

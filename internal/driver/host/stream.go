@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/hostblas"
 )
 
 // stream is an ordered queue.
@@ -166,7 +167,7 @@ func (s *stream) here(w *work) (done bool) {
 	s.dev.active.Add(1)
 	defer s.dev.active.Add(-1)
 	if w.kind == doGemm {
-		return w.blas.tryRun(&w.gemm)
+		return w.blas.tryRun(w)
 	}
 	w.do()
 	return true
@@ -411,7 +412,7 @@ func (s *stream) Zero(dst driver.Ptr, bytes int64) error {
 }
 
 func (s *stream) submitBytes(op string, w *work) error {
-	if w.bytes < 0 || w.bytes > 0 && (!address(w.dst) || w.kind == doCopy && !address(w.src)) {
+	if w.bytes < 0 || w.bytes > 0 && (!w.dst.Valid() || w.kind == doCopy && !w.src.Valid()) {
 		return s.dev.argument(op, "%d bytes from %#x to %#x; expected a size of 0 or more and addresses", w.bytes, w.src, w.dst)
 	}
 	if w.bytes == 0 {
@@ -425,7 +426,7 @@ func (s *stream) CopyIn(dst driver.Ptr, src []byte) error {
 	if len(src) == 0 {
 		return s.usable(op)
 	}
-	if !address(dst) {
+	if !dst.Valid() {
 		return s.dev.argument(op, "%d bytes to %#x; expected an address", len(src), dst)
 	}
 	w := &work{kind: doCopyIn, dst: dst, host: src}
@@ -442,7 +443,7 @@ func (s *stream) CopyOut(dst []byte, src driver.Ptr) error {
 	if len(dst) == 0 {
 		return s.Synchronize()
 	}
-	if !address(src) {
+	if !src.Valid() {
 		return s.dev.argument(op, "%d bytes from %#x; expected an address", len(dst), src)
 	}
 	w := &work{kind: doCopyOut, src: src, host: dst, over: make(chan struct{})}
@@ -465,15 +466,19 @@ func (s *stream) Native() uintptr { return 0 }
 
 // faulted kills the device of work that panicked; called while it panics.
 func (d *device) faulted(r any) {
+	pcs := make([]uintptr, 64)
+	pcs, stack := pcs[:goruntime.Callers(1, pcs)], debug.Stack()
+	if p, ok := r.(*hostblas.Panic); ok { // on another goroutine, which is where it happened
+		r, pcs, stack = p.Value, p.Callers, p.Stack
+	}
 	d.Kill(&weir.Error{Op: "Stream.run", Device: d.name, Kind: weir.KindCUDA, Name: "HOST_WORK_FAULTED",
-		Code: 2, Message: fmt.Sprintf("work panicked: %v", r), Site: panicSite(), Stack: string(debug.Stack()), Err: weir.ErrDeviceLost})
+		Code: 2, Message: fmt.Sprintf("work panicked: %v", r), Site: panicSite(pcs), Stack: string(stack), Err: weir.ErrDeviceLost})
 }
 
-// panicSite is where the work that panics does so: the innermost frame that is
-// neither Go's runtime nor this package.
-func panicSite() string {
-	pcs := make([]uintptr, 64)
-	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(1, pcs)])
+// panicSite is where the work of a panicking stack does so: its innermost frame
+// that is neither Go's runtime nor in this package.
+func panicSite(pcs []uintptr) string {
+	frames := goruntime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
 		if !strings.HasPrefix(f.Function, "runtime.") && !strings.Contains(f.Function, "weir/internal/driver/host.") {

@@ -21,7 +21,10 @@ type work struct {
 	kept  bool // host is the stream's own copy
 	over  chan struct{}
 	blas  *blas
-	gemm  driver.Gemm
+	svd   *decomposition
+	// Of doGemm: one of the two.
+	gemm   driver.Gemm
+	groups *captured
 }
 
 type workKind uint8
@@ -37,6 +40,7 @@ const (
 	doCopyOut
 	doZero
 	doGemm
+	doSVD
 )
 
 // Handing work over costs about 5 us: a goroutine is started, often on a
@@ -57,9 +61,17 @@ func (w *work) small() bool {
 	case doCopyIn, doCopyOut:
 		return !w.kept
 	case doGemm:
-		return float64(w.gemm.M)*float64(w.gemm.N)*float64(max(w.gemm.K, 1))*float64(w.gemm.Batch)*2 <= smallFLOPs
+		if w.groups != nil {
+			return w.groups.flops() <= smallFLOPs
+		}
+		return flops(&w.gemm, w.gemm.Batch) <= smallFLOPs
 	}
 	return false
+}
+
+// flops is the work of a product, done so many times.
+func flops(g *driver.Gemm, times int64) float64 {
+	return float64(g.M) * float64(g.N) * float64(max(g.K, 1)) * float64(times) * 2
 }
 
 // keep makes the work independent of the caller's slice.
@@ -84,7 +96,9 @@ func (w *work) do() {
 	case doZero:
 		clear(hostmem.Bytes(uintptr(w.dst), w.bytes))
 	case doGemm:
-		w.blas.run(&w.gemm)
+		w.blas.run(w)
+	case doSVD:
+		w.svd.run()
 	}
 }
 
@@ -95,8 +109,7 @@ func (w *work) drop() {
 		close(w.over)
 	case doGemm:
 		w.blas.let()
+	case doSVD:
+		w.svd.let()
 	}
 }
-
-// address says whether p may be one: the first page of memory never is.
-func address(p driver.Ptr) bool { return p >= granule }

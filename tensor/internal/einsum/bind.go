@@ -54,6 +54,9 @@ func (e *Expr) Bind(shapes, strides [][]int64) (*Problem, error) {
 		return nil, weir.Argf(op, "output: shape %v has 2^63-1 elements or more; expected fewer", p.shape)
 	}
 	p.findLone()
+	nameless := *e // names are for the messages above; a problem does not keep them alive
+	nameless.names = nil
+	p.expr = &nameless
 	return p, nil
 }
 

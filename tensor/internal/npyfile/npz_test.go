@@ -77,6 +77,7 @@ func TestWriteNPZRoundTripsInOrder(t *testing.T) {
 		{"a/b.npy", dtype.Complex64, []int64{2, 3}, true, referenceData(dtype.Complex64, true)},
 		{"grün", dtype.BFloat16, []int64{0}, false, nil},
 		{"scalar", dtype.Int64, nil, false, make([]byte, 8)},
+		{"", dtype.Float64, []int64{2, 3}, false, referenceData(dtype.Float64, false)}, // np.savez writes it as ".npy"
 	}
 	path := filepath.Join(t.TempDir(), "x.npz")
 	var first []byte
@@ -136,7 +137,7 @@ func TestWriteNPZRefusesBeforeItTouchesTheFile(t *testing.T) {
 		arrays []Named
 		text   string
 	}{
-		{[]Named{{Name: ""}}, `: array 0 has no name; expected one`},
+		{[]Named{{Name: "", Data: make([]byte, 4)}, {Name: ""}}, `, array "": given twice; expected each name once`},
 		{[]Named{{Name: "a\xff"}}, `: array 0 is named "a\xff"; expected at most 32768 bytes of UTF-8`},
 		{[]Named{{Name: strings.Repeat("a", 32769)}}, `: array 0 is named "` + strings.Repeat("a", 40) + `"…; expected at most 32768 bytes of UTF-8`},
 		{[]Named{{Name: "a", Data: make([]byte, 4)}, {Name: "a"}}, `, array "a": given twice; expected each name once`},

@@ -13,7 +13,7 @@ import (
 // Named is one array to write into an archive; the fields are Write's
 // arguments.
 type Named struct {
-	Name    string // without .npy
+	Name    string // without .npy; may be empty, as NumPy's may
 	DType   dtype.DType
 	Shape   []int64
 	Fortran bool
@@ -30,8 +30,6 @@ func WriteNPZ(ctx context.Context, path string, arrays []Named) error {
 	for i, a := range arrays {
 		where := member(path, a.Name+".npy")
 		switch {
-		case a.Name == "":
-			return refuse(path, "array %d has no name; expected one", i)
 		case !utf8.ValidString(a.Name) || len(a.Name) > 1<<15:
 			return refuse(path, "array %d is named %s; expected at most 32768 bytes of UTF-8", i, quote(a.Name))
 		case seen[a.Name]:

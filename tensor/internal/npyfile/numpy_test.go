@@ -25,6 +25,7 @@ func TestNumPyLoadsWhatIsWritten(t *testing.T) {
 			arrays = append(arrays, a)
 		}
 	}
+	arrays = append(arrays, Named{"", dtype.Float64, []int64{2, 3}, false, referenceData(dtype.Float64, false)})
 	if err := WriteNPZ(t.Context(), filepath.Join(folder, "all.npz"), arrays); err != nil {
 		t.Fatal(err)
 	}

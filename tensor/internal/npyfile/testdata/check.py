@@ -3,7 +3,7 @@
     python check.py FOLDER
 
 The folder holds one .npy file for each type and memory order, such as
-bfloat16-F.npy, and all of them in all.npz.
+bfloat16-F.npy, and all of them in all.npz, with one more whose name is empty.
 """
 
 import os
@@ -15,7 +15,8 @@ import numpy as np
 from elements import BITS, reference
 
 archive = np.load(os.path.join(sys.argv[1], "all.npz"))
-assert len(archive.files) == 2 * len(BITS), archive.files
+assert len(archive.files) == 2 * len(BITS) + 1, archive.files
+assert archive[""].tobytes() == reference("float64").tobytes()
 for name in BITS:
     want = reference(name)
     for order in "CF":
