@@ -34,7 +34,7 @@ func gpuFlatCases(env Env) []Case {
 		return &Trial{
 			Value: each(f.once), Floor: func(n int) (time.Duration, error) { return x.gpu.Call(floor.Block, n) },
 			Allocs: true,
-			Check:  func() error { return f.check(f.once, count) },
+			Check:  func() error { return f.check(f.once, max(count/100, 20_000), count) },
 			Figures: func(Result) []Figure {
 				return []Figure{{"heap growth", float64(f.heap), "bytes"}, {"process growth", float64(f.process), "bytes"},
 					{"device growth", float64(f.device), "bytes"}, {"over", f.took.Seconds(), "s"}}
@@ -71,10 +71,10 @@ func (f *flat) once() error {
 	return errors.Join(err, acc.End(), s.Release(), b.Free())
 }
 
-// check has once leave nothing when it is repeated count times. A hundredth of
-// them come before, which fill pools.
-func (f *flat) check(once func() error, count int) error {
-	if _, err := each(once)(count / 100); err != nil {
+// check has once leave nothing when it is repeated count times, after some that
+// fill pools.
+func (f *flat) check(once func() error, first, count int) error {
+	if _, err := each(once)(first); err != nil {
 		return err
 	}
 	before, err := f.now()

@@ -45,8 +45,8 @@ func smallProductCase(env Env, name string, burst int, part func(*smallProducts)
 	})
 }
 
-// submission waits for the device between bursts, without Weir: what is measured
-// is the submission of work to streams that are idle.
+// submission waits for the result between bursts, as programs do, and that is not
+// measured: only the submission of work to streams that are idle is.
 func (p *smallProducts) submission() (value, floor Loop) {
 	return func(n int) (took time.Duration, err error) {
 			for ; n > 0; n -= p.burst {
@@ -57,7 +57,7 @@ func (p *smallProducts) submission() (value, floor Loop) {
 					}
 				}
 				took += time.Since(start)
-				if err := p.x.gpu.Synchronize(); err != nil {
+				if err := settle(p.c.array); err != nil {
 					return 0, err
 				}
 			}

@@ -22,6 +22,7 @@ import (
 type Access struct {
 	s       stream.Stream
 	copying bool
+	waited  stream.Completion // the latest that the stream waits for on account of this access
 	err     error
 	n       int
 	first   [inlineOperands]operand
@@ -108,15 +109,28 @@ func (a *Access) order(c *core, write bool, e *entered) error {
 			return err
 		}
 	}
-	if err := a.s.Wait(e.writer); err != nil || !write {
+	if err := a.wait(e.writer); err != nil || !write {
 		return err
 	}
 	for _, r := range c.readers {
-		if err := a.s.Wait(r); err != nil && !over(err, a.s.Device()) {
+		if err := a.wait(r); err != nil && !over(err, a.s.Device()) {
 			return err
 		}
 	}
 	return nil
+}
+
+// wait is Stream.Wait, but for what it was called with just before: who reads what
+// another operation wrote often overwrites what that one read.
+func (a *Access) wait(c stream.Completion) error {
+	if c == a.waited {
+		return nil
+	}
+	err := a.s.Wait(c)
+	if err == nil {
+		a.waited = c
+	}
+	return err
 }
 
 // over says whether err, of waiting for a user of memory, says that another

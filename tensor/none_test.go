@@ -49,7 +49,11 @@ func TestEveryFunctionThatTakesArraysIsAmongThoseThatTestsKnow(t *testing.T) {
 	for _, f := range takers {
 		known[takerName(f)] = true
 	}
-	for _, path := range must(filepath.Glob("*.go")) {
+	sources := must(filepath.Glob("*.go"))
+	if len(sources) == 0 {
+		t.Skip("the package's source is not here")
+	}
+	for _, path := range sources {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}

@@ -125,11 +125,14 @@ func (p *Pool[T, C]) try() (h Handle[T, C], ok bool, err error) {
 	if s := p.findIdle(); s != nil {
 		return p.lease(s), true, nil
 	}
-	// What is known to be done comes first: asking is a driver call.
-	start := p.start()
+	// What is known to be done comes first, since asking is a driver call, and of
+	// that the slot leased last: whoever waits for each operation has the same
+	// stream and the same handle every time, and need not bind one to the other.
+	n := len(p.slots)
+	start := p.start() + n - 1
 	for _, ask := range [...]bool{false, true} {
 		for i := range p.slots {
-			s := p.slots[(start+i)%len(p.slots)]
+			s := p.slots[(start+i)%n]
 			if s.state == pending && !s.probing && (ask || s.tail.Known()) {
 				p.probe(s)
 			}
@@ -141,6 +144,7 @@ func (p *Pool[T, C]) try() (h Handle[T, C], ok bool, err error) {
 				return p.lease(s), true, nil
 			}
 		}
+		start++
 	}
 	if s := p.findIdle(); s != nil { // one that was not when it was passed
 		return p.lease(s), true, nil

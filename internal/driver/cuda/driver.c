@@ -128,6 +128,13 @@ int weir_stream_synchronize(uintptr_t context, uintptr_t stream, uintptr_t event
 	WEIR_WITH(context, synchronize((CUstream)stream, (CUevent)event));
 }
 
+static CUresult settle(CUstream stream) {
+	CUresult result = cuStreamQuery(stream);
+	return result == CUDA_SUCCESS ? cuStreamSynchronize(stream) : result;
+}
+
+int weir_stream_settle(uintptr_t context, uintptr_t stream) { WEIR_WITH(context, settle((CUstream)stream)); }
+
 int weir_event_new(uintptr_t context, uintptr_t *event) {
 	WEIR_WITH(context, cuEventCreate((CUevent *)event, CU_EVENT_DISABLE_TIMING));
 }

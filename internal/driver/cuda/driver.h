@@ -46,6 +46,8 @@ int weir_memory_info(uintptr_t context, size_t *free, size_t *total);
 int weir_stream_new(uintptr_t context, int priority, uintptr_t *stream);
 int weir_stream_destroy(uintptr_t context, uintptr_t stream);
 int weir_stream_query(uintptr_t context, uintptr_t stream);
+/* Waits for an idle stream, which takes no time and has memory pools notice. */
+int weir_stream_settle(uintptr_t context, uintptr_t stream);
 /* Waits for what was submitted before the call, with the help of an event. */
 int weir_stream_synchronize(uintptr_t context, uintptr_t stream, uintptr_t event);
 

@@ -11,6 +11,8 @@ package cuda
 import "C"
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/weirgo/weir/internal/driver"
@@ -18,7 +20,7 @@ import (
 
 // pool is a CUmemoryPool. The driver says what it holds; what is used is counted
 // here, so that it drops when memory is freed, not when the free is reached. mu
-// guards live, used and highUsed, and is not held across a driver call.
+// guards live, freed, used and highUsed, and is not held across a driver call.
 type pool struct {
 	device  *device
 	context *context
@@ -28,6 +30,7 @@ type pool struct {
 
 	mu             sync.Mutex
 	live           map[driver.Ptr]int64
+	freed          map[*stream]bool // on which memory was given back since they were last settled
 	used, highUsed int64
 }
 
@@ -46,7 +49,7 @@ func (d *device) NewPool(config driver.PoolConfig) (driver.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{device: d, context: c, config: config, live: map[driver.Ptr]int64{}}
+	p := &pool{device: d, context: c, config: config, live: map[driver.Ptr]int64{}, freed: map[*stream]bool{}}
 	if err := d.check(op, C.weir_pool_new(c.handle, C.int(d.handle), C.uint64_t(config.ReleaseThreshold), C.size_t(config.Limit), &p.handle)); err != nil {
 		d.release()
 		return nil, err
@@ -164,11 +167,13 @@ func (p *pool) Free(st driver.Stream, at driver.Ptr) error {
 		return p.device.argument(op, "%#x is not a live allocation of this pool", at)
 	}
 	err = p.device.check(op, C.weir_pool_free(p.context.handle, s.handle, C.uint64_t(at)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err != nil {
-		p.mu.Lock()
 		p.live[at] = bytes
 		p.used += bytes
-		p.mu.Unlock()
+	} else {
+		p.freed[s] = true
 	}
 	return err
 }
@@ -182,7 +187,35 @@ func (p *pool) Trim(keep int64) error {
 		return err
 	}
 	defer p.leave()
+	if err := p.settle(op); err != nil {
+		return err
+	}
 	return p.device.check(op, C.weir_pool_trim(p.context.handle, p.handle, C.uint64_t(keep)))
+}
+
+// settle has the driver notice that frees are done: it holds on to their memory
+// until somebody waits for the stream, though asking had shown that it is idle.
+func (p *pool) settle(op string) error {
+	p.mu.Lock()
+	streams := slices.Collect(maps.Keys(p.freed))
+	p.mu.Unlock()
+	for _, s := range streams {
+		idle := true // a destroyed stream's frees are the driver's business
+		if s.guard.enter() {
+			result := C.weir_stream_settle(p.context.handle, s.handle)
+			s.leave()
+			var err error
+			if idle, err = p.device.done(op, result); err != nil {
+				return err
+			}
+		}
+		if idle {
+			p.mu.Lock()
+			delete(p.freed, s)
+			p.mu.Unlock()
+		}
+	}
+	return nil
 }
 
 func (p *pool) Stats() (driver.PoolStats, error) {

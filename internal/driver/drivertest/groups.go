@@ -218,6 +218,9 @@ func newScalars(f *fixture, d driver.Device, s driver.Stream, n int) *scalars {
 // rehearse runs the products once and clears their results, see fixture.rehearse.
 func (x *scalars) rehearse(b driver.BLAS) {
 	x.f.t.Helper()
+	for i := range x.groups { // one group is another operation than several
+		x.f.ok(b.GemmGroups(x.s, x.groups[i:i+1]))
+	}
 	x.f.ok(b.GemmGroups(x.s, x.groups))
 	x.f.ok(x.s.Zero(x.results, int64(8*x.n)))
 	x.f.sync("first groups", x.s)

@@ -5,6 +5,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "weir_lazy.h"
 
@@ -22,13 +23,22 @@ static int hold(CUstream stream, uintptr_t *flag) {
 	CUresult result = cuStreamGetCtx(stream, &context);
 	if (result != CUDA_SUCCESS || (result = cuCtxPushCurrent(context)) != CUDA_SUCCESS)
 		return result;
-	atomic_uint *value;
-	result = cuMemHostAlloc((void **)&value, sizeof *value, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+	/* A page of the process's own, which outlives the context: a stream may be let go
+	   after its device died. */
+	enum { page = 4096 };
+	CUdeviceptr address;
+	atomic_uint *value = aligned_alloc(page, page);
+	if (!value)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		result = cuMemHostRegister(value, page, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
 	if (result == CUDA_SUCCESS) {
 		atomic_store(value, 0);
 		*flag = (uintptr_t)value;
-		result = cuStreamWaitValue32(stream, (CUdeviceptr)value, 1, CU_STREAM_WAIT_VALUE_EQ);
+		result = cuMemHostGetDevicePointer(&address, value, 0);
 	}
+	if (result == CUDA_SUCCESS)
+		result = cuStreamWaitValue32(stream, address, 1, CU_STREAM_WAIT_VALUE_EQ);
 	cuCtxPopCurrent(&popped);
 	return result;
 }

@@ -4,7 +4,7 @@
 // (csrc/simcuda/weir_sim.h); a GPU's context does not come back in the process
 // in which it died.
 //
-// It is for tests alone. A held stream's flag, a few bytes of pinned memory, is
-// kept until the context goes. Everything is safe for concurrent use. Errors are
+// It is for tests alone. A held stream's flag, a page of pinned memory, is
+// kept until the process ends. Everything is safe for concurrent use. Errors are
 // *weir.Error.
 package cudatest
