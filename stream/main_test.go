@@ -138,6 +138,9 @@ func (r *rig) release(s stream.Stream) {
 // expectEventsUsedAgain records the idle stream often.
 func (r *rig) expectEventsUsedAgain(s stream.Stream) {
 	r.t.Helper()
+	for range 20 { // it makes a few at first
+		r.record(s)
+	}
 	before := r.count(fault.DeviceNewEvent)
 	for range 100 {
 		r.record(s)

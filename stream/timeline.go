@@ -61,6 +61,10 @@ type entry struct {
 	deps  []Completion // of other devices: their death is this one's; never changed
 }
 
+// fewEvents is how many events a timeline makes without asking whether it could do
+// with less: one answer is then good for half as many records.
+const fewEvents = 16
+
 // maxSpare is how many finished events a timeline keeps: those of a long chain.
 const maxSpare = 96
 
@@ -103,7 +107,7 @@ func (l *timeline) record() (Completion, error) {
 // or makes one.
 func (l *timeline) event() (driver.Event, error) {
 	switch {
-	case len(l.spare) > 0 || len(l.entries) == 0:
+	case len(l.spare) > 0 || len(l.entries) < fewEvents:
 	case l.unasked > 0:
 		l.unasked--
 	default:

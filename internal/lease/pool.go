@@ -265,6 +265,12 @@ const maxRefusals = 3
 // else, while somebody waits, a notification is armed. It lets go of mu while
 // it does either.
 func (p *Pool[T, C]) probe(s *slot[T, C]) {
+	if s.tail.Known() && !s.broken {
+		s.refusals = 0
+		s.move(pending, idle)
+		p.offer(s)
+		return
+	}
 	s.probing = true
 	tail := s.tail
 	p.mu.Unlock()
