@@ -101,10 +101,10 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 }
 
 // order makes the stream wait for what the core's ledger demands. Whether work is
-// done is asked only of what was waited for before: soon after its submission it
-// is not, and on a GPU the question costs more than the wait.
+// done is asked only of what was met before: soon after its submission it is not,
+// and on a GPU the question costs more than the wait.
 func (a *Access) order(c *core, write bool, e *entered) error {
-	if e.met {
+	if e.met && !a.s.Implies(e.writer) {
 		if _, err := e.writer.Done(); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ type core struct {
 	offset  int64
 	bytes   int64
 	writer  stream.Completion
-	met     bool                // a stream was made to wait for writer, which may be done by now
+	met     uint8               // how many accesses met writer, to a few
 	readers []stream.Completion // one a stream at most
 	reading int
 	writing bool
@@ -122,7 +122,7 @@ func (c *core) free(gen uint64) error {
 func (c *core) reset() {
 	c.gen++
 	c.block, c.offset, c.bytes, c.stack = nil, 0, 0, ""
-	c.writer, c.met = stream.Completion{}, false
+	c.writer, c.met = stream.Completion{}, 0
 	clear(c.readers)
 	c.readers = c.readers[:0]
 }
@@ -312,17 +312,21 @@ func (c *core) enter(op string, gen uint64, write bool) (e entered, err error) {
 	} else {
 		c.reading++
 	}
-	e = entered{c.block.ptr + Ptr(c.offset), c.bytes, c.writer, c.met}
-	c.met = true
+	e = entered{c.block.ptr + Ptr(c.offset), c.bytes, c.writer, c.met == often}
+	c.met = min(c.met+1, often)
 	return e, nil
 }
+
+// often is how many accesses meet a writer before one asks whether it is done: more
+// than a result has that is read once and overwritten.
+const often = 2
 
 // entered is what an access found.
 type entered struct {
 	addr   Ptr
 	bytes  int64
 	writer stream.Completion
-	met    bool // by an access before
+	met    bool // often enough to be asked
 }
 
 // leave closes an access and publishes its completion. A done completion of a
@@ -338,7 +342,7 @@ func (c *core) leave(write bool, done stream.Completion) {
 		c.writing = false
 	default:
 		c.writing = false
-		c.writer, c.met = done, false
+		c.writer, c.met = done, 0
 		clear(c.readers)
 		c.readers = c.readers[:0]
 	}

@@ -114,6 +114,13 @@ func (s Stream) Tail() (Completion, error) {
 	return l.tail()
 }
 
+// Implies says whether c is of the stream's own work, which later work of the
+// stream follows anyway.
+func (s Stream) Implies(c Completion) bool {
+	l, err := s.h.Value()
+	return err == nil && c.line == &l.timeline
+}
+
 // Wait lets later work of the stream start only when c is done. A wait for work
 // that is known to be finished, or for the stream's own, is no driver call; it is
 // not asked whether other work is finished, which costs more than the wait. Of
