@@ -89,44 +89,38 @@ static int64_t nanoseconds(void) {
 
 /* Waits by asking: all the time for half a millisecond, since to sleep costs 60 us
    and more, then in steps of a 64th of what it waited, so that a wait is late by
-   so much at most. An event that lets the driver put the waiter to sleep
-   (CU_EVENT_BLOCKING_SYNC) is no alternative: on an H200 a stream takes 55
-   unfinished records of such events, and then submission waits. Nor is the
-   driver's own wait for other events, which keeps a core busy to the end. */
-static CUresult wait_event(CUevent event) {
+   so much at most. After limit ns it gives up with CUDA_ERROR_NOT_READY. An event
+   that lets the driver put the waiter to sleep (CU_EVENT_BLOCKING_SYNC) is no
+   alternative: on an H200 a stream takes 55 unfinished records of such events, and
+   then submission waits. Nor is the driver's own wait for other events, which keeps
+   a core busy to the end. */
+static CUresult wait_event(CUevent event, int64_t limit) {
 	enum { patience = 500 * 1000, shortest = 20 * 1000, longest = 1000 * 1000 }; /* ns */
 	CUresult result = cuEventQuery(event);
-	if (result == CUDA_ERROR_NOT_READY) {
-		int64_t began = nanoseconds();
-		while ((result = cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
-			int64_t waited = nanoseconds() - began;
-			if (waited < patience)
-				continue;
+	int64_t began = result == CUDA_ERROR_NOT_READY && limit ? nanoseconds() : 0, waited = 0;
+	while (result == CUDA_ERROR_NOT_READY && waited < limit) {
+		if (waited >= patience) {
 			int64_t step = waited / 64;
 			struct timespec pause = {.tv_nsec = step < shortest ? shortest : step > longest ? longest : step};
 			nanosleep(&pause, NULL);
 		}
+		result = cuEventQuery(event);
+		waited = nanoseconds() - began;
 	}
 	/* It returns at once, and is where memory pools trim themselves. */
 	return result == CUDA_SUCCESS ? cuEventSynchronize(event) : result;
 }
 
-static CUresult synchronize(CUstream stream, CUevent event) {
-	CUresult result = cuEventRecord(event, stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = wait_event(event);
-	/* The stream may notice its end a moment after the event; or later work has come. */
+/* The stream may notice its end a moment after the event; or later work has come. */
+static CUresult noticed(CUstream stream) {
 	enum { tries = 64 };
-	CUresult stream_result = CUDA_ERROR_NOT_READY;
-	for (int i = 0; i < tries && result == CUDA_SUCCESS && stream_result == CUDA_ERROR_NOT_READY; i++)
-		stream_result = cuStreamQuery(stream);
-	return result != CUDA_SUCCESS || stream_result == CUDA_ERROR_NOT_READY ? result : stream_result;
+	CUresult result = CUDA_ERROR_NOT_READY;
+	for (int i = 0; i < tries && result == CUDA_ERROR_NOT_READY; i++)
+		result = cuStreamQuery(stream);
+	return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
-int weir_stream_synchronize(uintptr_t context, uintptr_t stream, uintptr_t event) {
-	WEIR_WITH(context, synchronize((CUstream)stream, (CUevent)event));
-}
+int weir_stream_noticed(uintptr_t context, uintptr_t stream) { WEIR_WITH(context, noticed((CUstream)stream)); }
 
 static CUresult settle(CUstream stream) {
 	CUresult result = cuStreamQuery(stream);
@@ -143,7 +137,7 @@ int weir_event_destroy(uintptr_t context, uintptr_t event) { WEIR_WITH(context, 
 
 int weir_event_query(uintptr_t context, uintptr_t event) { WEIR_WITH(context, cuEventQuery((CUevent)event)); }
 
-int weir_event_synchronize(uintptr_t context, uintptr_t event) { WEIR_WITH(context, wait_event((CUevent)event)); }
+int weir_event_wait(uintptr_t context, uintptr_t event, int64_t limit) { WEIR_WITH(context, wait_event((CUevent)event, limit)); }
 
 static int record(CUstream stream, CUevent event, int moves) {
 	if (moves) {

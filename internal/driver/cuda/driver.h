@@ -48,13 +48,14 @@ int weir_stream_destroy(uintptr_t context, uintptr_t stream);
 int weir_stream_query(uintptr_t context, uintptr_t stream);
 /* Waits for an idle stream, which takes no time and has memory pools notice. */
 int weir_stream_settle(uintptr_t context, uintptr_t stream);
-/* Waits for what was submitted before the call, with the help of an event. */
-int weir_stream_synchronize(uintptr_t context, uintptr_t stream, uintptr_t event);
+/* Has a stream whose last event is done notice it. */
+int weir_stream_noticed(uintptr_t context, uintptr_t stream);
 
 int weir_event_new(uintptr_t context, uintptr_t *event);
 int weir_event_destroy(uintptr_t context, uintptr_t event);
 int weir_event_query(uintptr_t context, uintptr_t event);
-int weir_event_synchronize(uintptr_t context, uintptr_t event);
+/* Waits for at most limit ns; then CUDA_ERROR_NOT_READY. */
+int weir_event_wait(uintptr_t context, uintptr_t event, int64_t limit);
 /* With moves, answers weir_unfinished if the event's last record is. */
 int weir_record(uintptr_t context, uintptr_t stream, uintptr_t event, int moves);
 int weir_wait(uintptr_t context, uintptr_t stream, uintptr_t event);

@@ -79,7 +79,7 @@ func (e *event) Synchronize() error {
 	if err := e.enter(op); err != nil {
 		return err
 	}
-	result := C.weir_event_synchronize(e.context.handle, e.handle)
+	result := e.context.await(e.handle)
 	e.leave()
 	return e.device.check(op, result)
 }

@@ -204,7 +204,7 @@ func (s *staging) close() {
 	}
 	for _, b := range all {
 		for _, m := range b.marks {
-			C.weir_event_synchronize(s.context.handle, m.event)
+			s.context.await(m.event)
 			C.weir_event_destroy(s.context.handle, m.event)
 		}
 		C.weir_free_host(s.context.handle, C.uint64_t(b.at))
@@ -305,7 +305,7 @@ func (s *stream) copyMarked(op string, dst, src driver.Ptr, n int, event C.uintp
 }
 
 func (s *stream) arrived(op string, event C.uintptr_t) error {
-	return s.device.check(op, C.weir_event_synchronize(s.context.handle, event))
+	return s.device.check(op, s.context.await(event))
 }
 
 // pieces goes through n bytes in blocks, several at a time. Each worker has a

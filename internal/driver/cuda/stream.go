@@ -168,7 +168,14 @@ func (s *stream) synchronize(op string) error {
 	if err != nil {
 		return err
 	}
-	err = s.device.check(op, C.weir_stream_synchronize(s.context.handle, s.handle, e))
+	result := C.weir_record(s.context.handle, s.handle, e, 0)
+	if result == 0 {
+		result = s.context.await(e)
+	}
+	if result == 0 {
+		result = C.weir_stream_noticed(s.context.handle, s.handle)
+	}
+	err = s.device.check(op, result)
 	s.context.events.give(e)
 	return err
 }
