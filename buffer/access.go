@@ -23,6 +23,7 @@ type Access struct {
 	s       stream.Stream
 	copying bool
 	waited  stream.Completion // the latest that the stream waits for on account of this access
+	all     stream.Completion // whatever the stream is given
 	err     error
 	n       int
 	first   [inlineOperands]operand
@@ -91,6 +92,9 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 		a.err = err
 		return 0
 	}
+	if a.n == 0 {
+		a.all = a.s.Everything()
+	}
 	if a.n < inlineOperands {
 		a.first[a.n] = operand{b, write}
 	} else {
@@ -149,6 +153,9 @@ func (a *Access) End() error {
 		return a.err
 	}
 	done, failure := a.s.Tail()
+	if errors.Is(failure, weir.ErrStale) { // its work may still be under way
+		done = a.all
+	}
 	for i := range a.n {
 		o := a.operand(i)
 		o.buffer.core.leave(o.write, done)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"sync"
 	"testing"
 
@@ -511,4 +512,49 @@ func TestARefusedFreeLeavesTheBufferToTheCollector(t *testing.T) {
 	if live := w.m.Live(); len(live) != 0 {
 		t.Errorf("it was never freed: %v", live)
 	}
+}
+
+// TestAnAccessWhoseStreamWasReleasedLeavesATrueLedger: its work may go on.
+func TestAnAccessWhoseStreamWasReleasedLeavesATrueLedger(t *testing.T) {
+	w := newWorld(t, options{})
+	s, b := w.lease(w.r), w.new(64)
+	acc := buffer.Begin(s)
+	acc.Write(b)
+	gate := make(chan struct{})
+	written := false
+	w.ok(s.Call(func() { <-gate; written = true }))
+	w.ok(s.Release())
+	if err := acc.End(); !errors.Is(err, weir.ErrStale) {
+		t.Errorf("End answers %v; expected ErrStale", err)
+	}
+	read := make(chan bool, 1)
+	go func() {
+		err := b.HostRead(context.Background(), func([]byte) error { read <- written; return nil })
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-read:
+		t.Error("the host read what is still being written")
+		close(gate)
+	case <-yielded():
+		close(gate)
+		if !<-read {
+			t.Error("the host read before the work was done")
+		}
+	}
+	w.free(b)
+}
+
+// yielded is closed after others had time to run.
+func yielded() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		for range 1000 {
+			goruntime.Gosched()
+		}
+		close(done)
+	}()
+	return done
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/runtime"
@@ -69,6 +70,9 @@ func (x *Execution[T]) Release() error {
 		return nil
 	}
 	tail, err := x.s.Tail()
+	if errors.Is(err, weir.ErrStale) { // a copy was released meanwhile
+		return nil
+	}
 	x.Lease.Release(tail)
 	if rerr := x.s.Release(); err == nil {
 		err = rerr

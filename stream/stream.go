@@ -114,6 +114,16 @@ func (s Stream) Tail() (Completion, error) {
 	return l.tail()
 }
 
+// Everything stands for all work that the stream was given, however much that has
+// become when it is asked. It outlives the handle.
+func (s Stream) Everything() Completion {
+	l, err := s.h.Value()
+	if err != nil {
+		return Completion{}
+	}
+	return Completion{&l.timeline, wholeStream}
+}
+
 // Implies says whether c is of the stream's own work, which later work of the
 // stream follows anyway.
 func (s Stream) Implies(c Completion) bool {

@@ -352,7 +352,7 @@ func TestMatricesAreDisjointIfTheyShareNoElement(t *testing.T) {
 		if got && shared {
 			r.Fatalf("%v %v at %d and %v %v at %d share an element", a.Shape(), a.Strides(), a.offset, b.Shape(), b.Strides(), b.offset)
 		}
-		x, y := latticeOf(a), latticeOf(b)
+		x, y := latticeOf(a, b), latticeOf(b, a)
 		if x.regular() && y.regular() && x.large == y.large && x.small == y.small && got == shared {
 			r.Fatalf("%v %v at %d and %v %v at %d: disjoint is %v", a.Shape(), a.Strides(), a.offset, b.Shape(), b.Strides(), b.offset, got)
 		}
@@ -415,5 +415,20 @@ func TestEveryFaultOfABatchEndsInAnErrorOrTheRightValue(t *testing.T) {
 				t.Errorf("call %d, death %t: %v", n, death, closed)
 			}
 		}
+	}
+}
+
+// TestColumnsThatStepByNothingAreApart: an axis of one element has no step.
+func TestColumnsThatStepByNothingAreApart(t *testing.T) {
+	ctx := start(t)
+	x := must(Zeros(ctx, Float64, 3, 2))
+	one := must(From(ctx, []float64{1, 2, 3}, 3, 1))
+	two := must(From(ctx, []float64{2}, 1, 1))
+	columns := []*Array{must(x.Slice(All(), At(0), NewAxis())), must(x.Slice(All(), At(1), NewAxis()))}
+	if err := GemmBatchInto(ctx, 1, []*Array{one, one}, []*Array{two, two}, 0, columns); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(Data[float64](ctx, x)); !slices.Equal(got, []float64{2, 2, 4, 4, 6, 6}) {
+		t.Errorf("%v; expected both columns doubled", got)
 	}
 }

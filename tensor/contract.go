@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/weirgo/weir/internal/driver"
@@ -80,6 +81,9 @@ func (x *execution) step(s *einsum.Step, last bool) (*Array, error) {
 	out, err := emptyOn(ctx, "einsum", left.array.memory(), left.array.dtype, x.extents(s.Out))
 	if err != nil || out.size() == 0 {
 		return out, err
+	}
+	if left.array.size() == 0 || s.Kind != einsum.Reduce && x.terms[s.Right].array.size() == 0 {
+		return made(out, clearAll(x.ctx, out)) // sums of nothing
 	}
 	switch s.Kind {
 	case einsum.Reduce:
@@ -182,7 +186,10 @@ func (x *execution) pack(t term, groups ...[]int) (term, error) {
 
 // matrix is a term, which the plan found fit, as a batch of matrices.
 func (x *execution) matrix(t term, batch, rows, cols []int) (matrix, einsum.Axis) {
-	m, _ := x.problem.Matrix(t.lies, batch, rows, cols)
+	m, ok := x.problem.Matrix(t.lies, batch, rows, cols)
+	if !ok {
+		panic(fmt.Sprintf("einsum: indices %v, %v, %v of a term that lies as %v are no matrices", batch, rows, cols, t.lies))
+	}
 	return matrix{array: t.array, offset: t.array.offset, rows: m.Rows.Extent, cols: m.Cols.Extent,
 		rs: m.Rows.Stride, cs: m.Cols.Stride}, m.Batch
 }

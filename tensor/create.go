@@ -22,14 +22,20 @@ func Zeros(ctx context.Context, dt DType, shape ...int) (*Array, error) {
 	if err != nil || a.size() == 0 {
 		return a, err
 	}
-	return made(a, onStream(ctx, a.resources(), func(x *operation) error {
+	return made(a, clearAll(ctx, a))
+}
+
+// clearAll clears a fresh array.
+func clearAll(ctx context.Context, a *Array) error {
+	return onStream(ctx, a.resources(), func(x *operation) error {
 		p := x.acc.Write(a.Buffer())
 		return x.submit(func(s driver.Stream) error { return s.Zero(p, a.Bytes()) })
-	}))
+	})
 }
 
 // Full makes an array of equal elements on ctx's device; value is converted to
-// dt as Go converts, and its imaginary part is dropped for real types. An int64
+// dt: its imaginary part is dropped for real types, its fraction for integers, and
+// what does not fit an int32 is reduced to 32 bits. An int64
 // beyond 2^53 does not fit a complex128 exactly: use From and Broadcast then.
 func Full(ctx context.Context, value complex128, dt DType, shape ...int) (*Array, error) {
 	a, err := emptyHere(ctx, "tensor.Full", dt, toInt64(shape))

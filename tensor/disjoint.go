@@ -64,7 +64,7 @@ func (x *batch) separate(op string, p, q *operand) error {
 // element. Where their intervals of memory overlap, it knows only those that
 // step alike, as the blocks of a larger matrix do.
 func disjoint(a, b *Array) bool {
-	x, y := latticeOf(a), latticeOf(b)
+	x, y := latticeOf(a, b), latticeOf(b, a)
 	if !x.regular() || !y.regular() || x.large != y.large || x.small != y.small {
 		return false
 	}
@@ -85,10 +85,20 @@ func disjoint(a, b *Array) bool {
 // low on, at positive steps.
 type lattice struct{ low, large, small, nLarge, nSmall int64 }
 
-func latticeOf(a *Array) lattice {
+// latticeOf is a's lattice. An axis of one element steps by nothing; it is taken to
+// step as that of other does.
+func latticeOf(a, other *Array) lattice {
 	low, _ := a.extent()
-	shape, strides := a.shape(), a.strides()
-	l := lattice{a.offset + low, magnitude(strides[0]), magnitude(strides[1]), shape[0], shape[1]}
+	step := func(axis int) int64 {
+		switch {
+		case a.shape()[axis] > 1:
+			return magnitude(a.strides()[axis])
+		case other.shape()[axis] > 1:
+			return magnitude(other.strides()[axis])
+		}
+		return 1
+	}
+	l := lattice{a.offset + low, step(0), step(1), a.shape()[0], a.shape()[1]}
 	if l.large < l.small {
 		l.large, l.small, l.nLarge, l.nSmall = l.small, l.large, l.nSmall, l.nLarge
 	}

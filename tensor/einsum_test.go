@@ -417,3 +417,42 @@ func TestEinsumLeavesNothingBehindWhenItIsCancelled(t *testing.T) {
 		t.Errorf("%d buffers were left", after-before)
 	}
 }
+
+// TestSumsOfNothingAreZeroAndTouchNothingElse: among arrays of ones, whose memory
+// they would find if they left their own.
+func TestSumsOfNothingAreZeroAndTouchNothingElse(t *testing.T) {
+	ctx := start(t)
+	for _, c := range []struct {
+		spec   string
+		shapes [][]int
+	}{
+		{"abk,kd->bda", [][]int{{200, 2, 0}, {0, 2}}},
+		{"abk,kd->bda", [][]int{{2000, 2, 0}, {0, 100}}},
+		{"fba,ef,dda->de", [][]int{{2, 3, 0}, {4, 2}, {3, 3, 0}}},
+		{"a,ce,f,ae->ce", [][]int{{0}, {3, 2}, {4}, {0, 2}}},
+		{"ab->b", [][]int{{0, 5}}},
+	} {
+		ctx, free := Scope(ctx)
+		var operands []*Array
+		for _, shape := range c.shapes {
+			operands = append(operands, must(Full(ctx, 7, Float64, shape...)))
+		}
+		for range 20 {
+			before, after := must(Full(ctx, 1, Float64, 300)), (*Array)(nil)
+			got := must(Einsum(ctx, c.spec, operands...))
+			after = must(Full(ctx, 1, Float64, 300))
+			for what, a := range map[string]*Array{"the result": got, "an array made before": before, "an array made after": after} {
+				want := 1.0
+				if a == got {
+					want = 0
+				}
+				for i, v := range must(Data[float64](ctx, a)) {
+					if v != want {
+						t.Fatalf("%s of %v: element %d of %s is %v; expected %v", c.spec, c.shapes, i, what, v, want)
+					}
+				}
+			}
+		}
+		free()
+	}
+}

@@ -328,3 +328,27 @@ func TestGemmIntoAllocatesNothingAndMatMulOneObject(t *testing.T) {
 		t.Errorf("MatMul: %v allocations; want 1", n)
 	}
 }
+
+// TestIntegerScalarsAreReducedToTheTypeWithAndWithoutTerms.
+func TestIntegerScalarsAreReducedToTheTypeWithAndWithoutTerms(t *testing.T) {
+	ctx := start(t)
+	const beta = 1<<32 + 5
+	for _, k := range []int{0, 1} {
+		a, b := must(Zeros(ctx, Int32, 1, k)), must(Zeros(ctx, Int32, k, 2))
+		for name, multiply := range map[string]func(c *Array) error{
+			"GemmInto":      func(c *Array) error { return GemmInto(ctx, 1, a, b, beta, c) },
+			"GemmBatchInto": func(c *Array) error { return GemmBatchInto(ctx, 1, []*Array{a}, []*Array{b}, beta, []*Array{c}) },
+		} {
+			c := must(From(ctx, []int32{1, 2}, 1, 2))
+			if err := multiply(c); err != nil {
+				t.Fatal(err)
+			}
+			if got := must(Data[int32](ctx, c)); got[0] != 5 || got[1] != 10 {
+				t.Errorf("%s, k = %d: %v; expected [5 10]", name, k, got)
+			}
+		}
+	}
+	if got := must(Item[int32](ctx, must(Full(ctx, beta, Int32)))); got != 5 {
+		t.Errorf("Full: %d; expected 5", got)
+	}
+}

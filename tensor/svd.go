@@ -40,7 +40,10 @@ func Rank(k int) SVDOption { return func(d *decomposition) { d.rank, d.ranked = 
 // end of the decomposition, since cuSOLVER looks at the matrix on the host.
 func SVD(ctx context.Context, a *Array, opts ...SVDOption) (u, s, vh *Array, err error) {
 	d := decomposition{op: "tensor.SVD", a: a, factors: solver.Thin}
-	for _, o := range opts {
+	for i, o := range opts {
+		if o == nil {
+			return nil, nil, nil, weir.Argf(d.op, "option %d is nil; expected FullFactors or Rank", i)
+		}
 		o(&d)
 	}
 	if err := d.run(ctx); err != nil {

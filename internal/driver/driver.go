@@ -202,7 +202,7 @@ const (
 	// Out's and the rest are summed in at least twice the precision of the
 	// elements, or in several parts. One type.
 	KernelSum
-	// KernelFill: Out = Alpha.
+	// KernelFill: Out = Alpha, for integers its real part reduced to the type.
 	KernelFill
 	// KernelAxpby: Out = Alpha·A + Beta·Out; Beta = 0 does not read Out. One
 	// type.

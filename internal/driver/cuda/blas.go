@@ -168,7 +168,7 @@ func (s *stream) integers(op string, g *driver.Gemm) error {
 
 func integer(t dtype.DType, x float64) int64 {
 	if t == dtype.Int32 {
-		return int64(int32(x))
+		return int64(int32(int64(x)))
 	}
 	return int64(x)
 }
@@ -192,6 +192,7 @@ func (b *blas) Destroy() error {
 		last = b.last.handle
 	}
 	if err := b.device.alive(op); err != nil {
+		C.weir_blas_forget(b.handle)
 		return err
 	}
 	return b.device.check(op, C.weir_blas_destroy(b.context.handle, b.handle, last))

@@ -94,7 +94,7 @@ func (s *stream) launch(op string, k *driver.Kernel, operands int) error {
 	if !views(k, operands, &v) {
 		return s.device.unsupported(op, fmt.Sprintf("%v: the operands have more than %d axes that cannot be merged", k.Op, kernels.MaxAxes))
 	}
-	v.Alpha, v.Beta = [2]float64{real(k.Alpha), imag(k.Alpha)}, [2]float64{real(k.Beta), imag(k.Beta)}
+	v.Alpha, v.Beta = scalar(k.Out.DType, k.Alpha), scalar(k.Out.DType, k.Beta)
 	v.Conj = [2]int32{flag(k.ConjA), flag(k.ConjB)}
 	t, perBlock := k.Out.DType, int64(kernels.Block)
 	var function C.uintptr_t
@@ -151,6 +151,15 @@ func (d *device) lanes(v *kernels.Views) int32 {
 	return kernels.Block
 }
 
+// scalar is z as kernels take it; for int32 it is reduced to the type, as products
+// do.
+func scalar(t dtype.DType, z complex128) [2]float64 {
+	if t == dtype.Int32 {
+		return [2]float64{float64(int32(int64(real(z))))}
+	}
+	return [2]float64{real(z), imag(z)}
+}
+
 func flag(b bool) int32 {
 	if b {
 		return 1
@@ -168,7 +177,7 @@ func element(t dtype.DType, z complex128) [2]uint64 {
 	case dtype.Float64:
 		return [2]uint64{math.Float64bits(re)}
 	case dtype.Int32:
-		return [2]uint64{uint64(uint32(int32(re)))}
+		return [2]uint64{uint64(uint32(int64(re)))}
 	case dtype.Int64:
 		return [2]uint64{uint64(int64(re))}
 	case dtype.Complex64:

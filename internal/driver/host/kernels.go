@@ -67,7 +67,7 @@ func arithmeticKernel(k *driver.Kernel) func() {
 	case dtype.Float64:
 		return arithmetic(k, exact[float64]{}, real(k.Alpha), real(k.Beta))
 	case dtype.Int32:
-		return arithmetic(k, exact[int32]{}, int32(real(k.Alpha)), int32(real(k.Beta)))
+		return arithmetic(k, exact[int32]{}, int32(int64(real(k.Alpha))), int32(int64(real(k.Beta))))
 	case dtype.Int64:
 		return arithmetic(k, exact[int64]{}, int64(real(k.Alpha)), int64(real(k.Beta)))
 	case dtype.Complex64:
