@@ -137,6 +137,80 @@ func TestOnlyStartsBesideAGPUThatCannotBeOpened(t *testing.T) {
 	}
 }
 
+// lostMachine is a machine of which some GPUs are lost, and what they answer.
+func lostMachine(n int, lost ...int) (fams []driver.Family, says map[int]string) {
+	fams, says = machine(n), map[int]string{}
+	for _, i := range lost {
+		d := must(fams[0].Open(i)).(gpu)
+		d.Device.(interface{ Kill(error) }).Kill(errors.New("it burnt"))
+		says[i] = d.Err().Error()
+	}
+	return fams, says
+}
+
+func TestAStartPassesOverGPUsThatAreLost(t *testing.T) {
+	type o = runtime.Options
+	for _, c := range []struct {
+		what     string
+		gpus     int
+		lost     []int
+		options  o
+		enrolled string
+		device   string
+	}{
+		{"the first of two", 2, []int{0}, o{}, "cuda:1 host:0 host:1", "cuda:1"},
+		{"the last of two", 2, []int{1}, o{}, "cuda:0 host:0 host:1", "cuda:0"},
+		{"the only one: as if there were none", 1, []int{0}, o{}, "host:0 host:1", "host:0"},
+		{"both", 2, []int{0, 1}, o{}, "host:0 host:1", "host:0"},
+		{"never, and one is left", 2, []int{0}, o{Host: runtime.HostNever}, "cuda:1 host:0 host:1", "cuda:1"},
+		{"one that is not in the list", 2, []int{0}, o{Devices: []string{"cuda:1"}}, "cuda:1 host:0 host:1", "cuda:1"},
+		{"only: none is looked at", 1, []int{0}, o{Host: runtime.HostOnly}, "host:0 host:1", "host:0"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			fams, says := lostMachine(c.gpus, c.lost...)
+			start(t, fams, c.options)
+			if got := names(); got != c.enrolled {
+				t.Errorf("enrolled are %s; expected %s", got, c.enrolled)
+			}
+			if d, err := runtime.Default(); err != nil || d.Name() != c.device {
+				t.Errorf("the default is %v, %v; expected %s", d, err, c.device)
+			}
+			why := runtime.NoGPU()
+			if len(c.lost) < c.gpus {
+				if why != nil {
+					t.Errorf("there is no GPU because %v; expected one", why)
+				}
+				return
+			}
+			want := says[0]
+			for i := 1; i < c.gpus; i++ {
+				want += "\n" + says[i]
+			}
+			refuses(t, why, weir.ErrDeviceLost, want)
+			_, err := runtime.For(get("cuda:0"))
+			refuses(t, err, weir.ErrDeviceLost, "runtime.For: cuda:0 is not enrolled; enrolled are host:0, host:1: no such device: "+says[0])
+		})
+	}
+}
+
+func TestNamingALostGPUIsAnError(t *testing.T) {
+	fams, says := lostMachine(2, 0)
+	for _, c := range []struct {
+		options runtime.Options
+		want    string
+	}{
+		{runtime.Options{Devices: []string{"cuda:1", "cuda:0"}}, "Device.NewStream on host:0 (HOST_DEVICE_LOST, code 1): " + says[0]},
+		{runtime.Options{Default: "cuda:0"}, "runtime.Start on cuda:0: the default device is lost: " + says[0]},
+	} {
+		_, err := runtime.StartFamilies(fams, c.options)
+		refuses(t, err, weir.ErrDeviceLost, c.want)
+	}
+	fams, says = lostMachine(1, 0)
+	start(t, fams, runtime.Options{Host: runtime.HostNever})
+	_, err := runtime.Default()
+	refuses(t, err, weir.ErrDeviceLost, "runtime.Default: no GPU is enrolled, and Options.Host says never to fall back to the host device: no such device: "+says[0])
+}
+
 func TestOnNamesTheDeviceOfConstructors(t *testing.T) {
 	start(t, machine(2), runtime.Options{Devices: []string{"cuda:0"}})
 	ctx := context.Background()

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	goruntime "runtime"
 	"slices"
@@ -168,13 +169,18 @@ func find(fams []driver.Family, name string) (Device, error) {
 }
 
 // Enumerate lists every visible device, GPUs first. It creates nothing.
-func Enumerate() ([]Device, error) { return enumerate(families()) }
+func Enumerate() ([]Device, error) { return enumerate(families(), false) }
 
-func enumerate(fams []driver.Family) ([]Device, error) {
+// enumerate passes over, if it is told to, GPUs that cannot be opened since they
+// are lost.
+func enumerate(fams []driver.Family, passOver bool) ([]Device, error) {
 	var all []Device
 	for _, f := range fams {
 		for i := range f.Count() {
 			d, err := f.Open(i)
+			if passOver && lostGPU(f.Name() == "host", err) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -193,7 +199,8 @@ func Count() int {
 	return n
 }
 
-// NoGPU says why no GPU is visible; nil when one is.
+// NoGPU says why no GPU can be used: none is visible, or all are lost. It is nil
+// when one can.
 func NoGPU() error { return noGPU(families()) }
 
 func noGPU(fams []driver.Family) error {
@@ -202,10 +209,25 @@ func noGPU(fams []driver.Family) error {
 		if f.Name() == "host" {
 			continue
 		}
-		if f.Count() > 0 {
-			return nil
+		if f.Count() == 0 {
+			why = f.Unavailable()
+			continue
 		}
-		why = f.Unavailable()
+		var lost []error
+		for i := range f.Count() {
+			d, err := f.Open(i)
+			if err == nil {
+				err = d.Err()
+			}
+			if !errors.Is(err, weir.ErrDeviceLost) {
+				return nil
+			}
+			lost = append(lost, err)
+		}
+		why = lost[0]
+		if len(lost) > 1 {
+			why = errors.Join(lost...)
+		}
 	}
 	return why
 }

@@ -71,6 +71,11 @@ var installed atomic.Pointer[Runtime]
 
 // Start installs the process's services. Only one installation may be active;
 // a second one is an error that says where the first was made.
+//
+// A GPU that was lost stays lost for the process, and a start that does not name
+// it passes it over: the other GPUs are enrolled, and with none left it is as if
+// there were none, and NoGPU says why. Naming a lost GPU in Devices or Default
+// is an ErrDeviceLost.
 func Start(o Options) (*Runtime, error) {
 	site := caller()
 	if o.HostDevices < 0 || o.HostDevices > MaxHostDevices {
@@ -112,15 +117,14 @@ func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
 	return rt, nil
 }
 
+// lostGPU says whether err is the loss of a GPU. A host device is made anew.
+func lostGPU(host bool, err error) bool { return !host && errors.Is(err, weir.ErrDeviceLost) }
+
 // enrol makes the resources of every chosen device and finds the default.
 func (rt *Runtime) enrol() error {
 	visible := rt.families
 	if rt.options.Host == HostOnly { // a GPU that cannot be opened is no hindrance
 		visible = slices.DeleteFunc(slices.Clone(visible), func(f driver.Family) bool { return f.Name() != "host" })
-	}
-	all, err := enumerate(visible)
-	if err != nil {
-		return err
 	}
 	named := map[bool]bool{} // whether host devices, GPUs are named
 	var chosen []Device
@@ -132,12 +136,19 @@ func (rt *Runtime) enrol() error {
 		named[d.IsHost()] = true
 		chosen = append(chosen, d)
 	}
+	all, err := enumerate(visible, true)
+	if err != nil {
+		return err
+	}
 	for _, d := range all {
 		limited := named[d.IsHost()] || !d.IsHost() && len(rt.options.Devices) > 0
 		if limited && !slices.Contains(chosen, d) {
 			continue
 		}
 		r, err := NewResources(d, rt.options.ResourceOptions)
+		if lostGPU(d.IsHost(), err) && !slices.Contains(chosen, d) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -152,6 +163,9 @@ func (rt *Runtime) chooseDefault(chosen []Device) error {
 		d, err := find(rt.families, name)
 		if err != nil {
 			return err
+		}
+		if lost := d.Err(); rt.byDriver[d.drv] == nil && lost != nil {
+			return &weir.Error{Op: "runtime.Start", Device: d.Name(), Message: "the default device is lost", Err: lost}
 		}
 		if rt.byDriver[d.drv] == nil {
 			return weir.Argf("runtime.Start", "default device %q is not enrolled; expected one of %s", name, rt.names())
@@ -255,7 +269,11 @@ func For(d Device) (*Resources, error) {
 	if r := rt.byDriver[d.drv]; r != nil {
 		return r, nil
 	}
-	return nil, &weir.Error{Op: "runtime.For", Kind: weir.KindLogic, Err: weir.ErrNoDevice,
+	cause := weir.ErrNoDevice
+	if lost := d.Err(); lost != nil {
+		cause = fmt.Errorf("%w: %w", cause, lost)
+	}
+	return nil, &weir.Error{Op: "runtime.For", Kind: weir.KindLogic, Err: cause,
 		Message: fmt.Sprintf("%s is not enrolled; enrolled are %s", d.Name(), rt.names())}
 }
 

@@ -26,6 +26,11 @@ struct weir_blas {
 	size_t groups; /* that it is for */
 };
 
+void weir_blas_forget(struct weir_blas *blas) {
+	free(blas->room);
+	free(blas);
+}
+
 static int dismantle(struct weir_blas *blas, CUstream last) {
 	int result = CUDA_SUCCESS;
 	if (last) {
@@ -40,8 +45,7 @@ static int dismantle(struct weir_blas *blas, CUstream last) {
 		cublasDestroy(blas->handle);
 	if (blas->workspace)
 		cuMemFree(blas->workspace);
-	free(blas->room);
-	free(blas);
+	weir_blas_forget(blas);
 	return result;
 }
 

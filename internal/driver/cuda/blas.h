@@ -29,6 +29,9 @@ struct weir_gemm {
 int weir_blas_new(uintptr_t context, size_t workspace, size_t addresses, struct weir_blas **blas, uint64_t *at);
 /* Waits for the handle's last product, which was on last, 0 if there was none. */
 int weir_blas_destroy(uintptr_t context, struct weir_blas *blas, uintptr_t last);
+/* For a handle whose context is dead: frees what is not the library's, which does
+   not say that its handles can be destroyed then. */
+void weir_blas_forget(struct weir_blas *blas);
 /* Later products are on stream, behind what last, if not 0, has been given. */
 int weir_blas_move(uintptr_t context, struct weir_blas *blas, uintptr_t stream, uintptr_t last);
 int weir_blas_gemm(uintptr_t context, struct weir_blas *blas, const struct weir_gemm *gemm);

@@ -111,13 +111,6 @@ func (d *device) release() {
 	close(changed)
 }
 
-// ask finds out whether the context is dead, and gives up the reference that the
-// caller holds.
-func (c *context) ask() {
-	defer c.device.release()
-	_ = c.device.check("Device.watch", C.weir_stream_query(c.handle, c.probe)) // an error is kept by the device
-}
-
 // eventCache keeps events of a context for its own use. mu guards idle.
 type eventCache struct {
 	mu   sync.Mutex

@@ -8,6 +8,8 @@ import "C"
 import (
 	"fmt"
 
+	"gorgonia.org/cu"
+
 	"github.com/weirgo/weir"
 )
 
@@ -19,8 +21,9 @@ const (
 	codeNotReady     = 600
 )
 
-// fatal says whether the driver documents an error as ending the context, or it
-// says that somebody else has ended it: each call here selects its own.
+// fatal says whether the driver documents an error as ending the context or all
+// of the process's, or it says that somebody else has ended it: each call here
+// selects its own.
 func fatal(code int) bool {
 	switch code {
 	case 4, // CUDA_ERROR_DEINITIALIZED
@@ -28,6 +31,7 @@ func fatal(code int) bool {
 		201, // CUDA_ERROR_INVALID_CONTEXT
 		214, // CUDA_ERROR_ECC_UNCORRECTABLE
 		220, // CUDA_ERROR_NVLINK_UNCORRECTABLE
+		226, // CUDA_ERROR_CONTAINED
 		700, // CUDA_ERROR_ILLEGAL_ADDRESS
 		702, // CUDA_ERROR_LAUNCH_TIMEOUT
 		709, // CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -39,6 +43,8 @@ func fatal(code int) bool {
 		718, // CUDA_ERROR_INVALID_PC
 		719, // CUDA_ERROR_LAUNCH_FAILED
 		721, // CUDA_ERROR_TENSOR_MEMORY_LEAK
+		810, // CUDA_ERROR_MPS_CLIENT_TERMINATED
+		911, // CUDA_ERROR_EXTERNAL_DEVICE
 		999: // CUDA_ERROR_UNKNOWN
 		return true
 	}
@@ -109,6 +115,11 @@ func (d *device) checkLibrary(op, library string, c *context, result C.int) erro
 		e.Kind, e.Err = weir.KindOutOfMemory, weir.ErrOutOfMemory
 	case "CUBLAS_STATUS_NOT_SUPPORTED", "CUSOLVER_STATUS_NOT_SUPPORTED":
 		e.Err = weir.ErrNotSupported
+		if missed := libraryMissed(library); missed != "" {
+			e.Message = fmt.Sprintf("%s was loaded and has no %s", libraryPath(library), missed)
+		}
+	case "CUBLAS_STATUS_NOT_INITIALIZED", "CUSOLVER_STATUS_NOT_INITIALIZED": // mostly of a library that is newer than the driver
+		e.Message = fmt.Sprintf("%s was loaded; it must suit the driver, which is of CUDA %s", libraryPath(library), release(cu.Version()))
 	}
 	return e
 }

@@ -166,7 +166,7 @@ func TestEveryCallThatFailsIsToldAndLeavesNothing(t *testing.T) {
 				}
 				awaitNone(t, "context")
 				for _, kind := range []string{"stream", "event", "pool", "module", "allocation", "host-allocation", "cublas", "cusolver"} {
-					if n := cudatest.Live(kind); n != 0 {
+					if n := live(kind); n != 0 {
 						t.Fatalf("call %d of %d left %d of kind %s", nth, calls, n, kind)
 					}
 				}

@@ -77,11 +77,11 @@ uintptr_t weir_note_new(void) {
 
 void weir_note_free(uintptr_t note) { free((void *)note); }
 
-void weir_note_abandon(uintptr_t name) {
+int weir_note_abandon(uintptr_t name) {
 	struct note *note = (struct note *)name;
 	int was = pending;
-	atomic_compare_exchange_strong(&note->state, &was, abandoned);
 	/* The note stays: its host function frees it, if it comes. */
+	return atomic_compare_exchange_strong(&note->state, &was, abandoned);
 }
 
 static void CUDA_CB arrive(void *data) {

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"github.com/weirgo/weir/internal/driver"
 )
 
-// patience is how long the reader sleeps before it asks whether the contexts of
-// pending notifications still live.
+// patience is how often the reader looks after pending notifications, whatever
+// arrives in between.
 const patience = 50 * time.Millisecond
 
 // notices is the process's one list of pending notifications.
@@ -34,14 +33,19 @@ var notices notifications
 type notifications struct {
 	mu       sync.Mutex
 	pending  map[C.uintptr_t]notice
+	serial   uint64 // of the last notice
 	contexts int
 	reading  bool
 }
 
-// notice is a pending notification; it holds its device's context.
+// notice is a pending notification. Its stream was entered for it, and is left
+// before the waker is woken.
 type notice struct {
-	stream *stream
-	waker  driver.Waker
+	stream    *stream
+	waker     driver.Waker
+	serial    uint64 // never used again, as the note's address may be
+	submitted bool   // the host function is in the stream
+	covered   bool   // and a look's event behind it
 }
 
 func (s *stream) Notify(w driver.Waker) error {
@@ -49,30 +53,31 @@ func (s *stream) Notify(w driver.Waker) error {
 	if err := s.enter(op); err != nil {
 		return err
 	}
-	defer s.leave()
 	note := C.weir_note_new()
 	if note == 0 {
+		s.leave()
 		return s.device.outOfMemory(op, "no memory for a note")
 	}
-	s.device.again()
-	if err := notices.add(note, notice{s, w}); err != nil {
+	serial, err := notices.add(note, s, w)
+	if err != nil {
 		C.weir_note_free(note)
-		s.device.release()
+		s.leave()
 		return s.device.unsupported(op, "an eventfd cannot be made: "+err.Error())
 	}
 	result := C.weir_notify(s.context.handle, s.handle, note)
 	if result == 0 {
+		notices.submitted(note, serial)
 		if s.device.dead.Load() != nil { // mourn may have looked before
 			go notices.mourn(s.device)
 		}
 		return nil
 	}
-	err := s.device.check(op, result)
+	err = s.device.check(op, result)
 	if !notices.remove(note) {
 		return nil // the device died meanwhile, and the waker knows
 	}
 	C.weir_note_free(note)
-	s.device.release()
+	s.leave()
 	return err
 }
 
@@ -92,14 +97,14 @@ func (n *notifications) closed() {
 	}
 }
 
-// add makes a note known, and starts the reader.
-func (n *notifications) add(note C.uintptr_t, what notice) error {
+// add makes a note known, answers the notice's serial, and starts the reader.
+func (n *notifications) add(note C.uintptr_t, s *stream, w driver.Waker) (uint64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.reading {
 		fd := C.weir_notes_open()
 		if fd < 0 {
-			return syscall.Errno(-fd)
+			return 0, syscall.Errno(-fd)
 		}
 		n.reading = true
 		go n.read(os.NewFile(uintptr(fd), "eventfd"))
@@ -107,8 +112,20 @@ func (n *notifications) add(note C.uintptr_t, what notice) error {
 	if n.pending == nil {
 		n.pending = map[C.uintptr_t]notice{}
 	}
-	n.pending[note] = what
-	return nil
+	n.serial++
+	n.pending[note] = notice{stream: s, waker: w, serial: n.serial}
+	return n.serial, nil
+}
+
+// submitted says that a notice's host function is in its stream. It may have
+// arrived since, and another notice have the note's address.
+func (n *notifications) submitted(note C.uintptr_t, serial uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if what, ok := n.pending[note]; ok && what.serial == serial {
+		what.submitted = true
+		n.pending[note] = what
+	}
 }
 
 // remove forgets a note; false if it was no longer known.
@@ -120,31 +137,30 @@ func (n *notifications) remove(note C.uintptr_t) bool {
 	return ok
 }
 
-// read wakes the wakers of notes as they arrive.
+// read wakes the wakers of notes as they arrive, and looks after those that do
+// not.
 func (n *notifications) read(file *os.File) {
 	var count [8]byte
 	var arrived [64]C.uintptr_t
 	ready := make([]notice, 0, len(arrived))
+	under := looks{}
+	next := time.Now().Add(patience)
 	for {
-		_ = file.SetReadDeadline(time.Now().Add(patience))
-		_, late := file.Read(count[:])
+		_ = file.SetReadDeadline(next)
+		_, _ = file.Read(count[:])
 		for {
 			k := C.weir_notes_take(&arrived[0], C.size_t(len(arrived)))
 			if k == 0 {
 				break
 			}
-			ready = n.known(arrived[:k], ready[:0])
+			ready = n.known(arrived[:k], ready[:0], under)
 			C.weir_notes_free(&arrived[0], k)
-			for _, r := range ready {
-				r.waker.Wake(nil)
-				r.stream.device.release()
-			}
+			wake(ready, nil)
 			clear(ready)
 		}
-		if late != nil {
-			for _, c := range n.awaited() {
-				c.ask()
-			}
+		if now := time.Now(); !now.Before(next) {
+			n.look(under)
+			next = now.Add(patience)
 		}
 		if n.over(file) {
 			return
@@ -152,15 +168,29 @@ func (n *notifications) read(file *os.File) {
 	}
 }
 
+// wake ends notices that are off the list. The stream comes first: who is woken
+// may destroy it.
+func wake(all []notice, err error) {
+	for _, what := range all {
+		what.stream.leave()
+		what.waker.Wake(err)
+	}
+}
+
 // known takes notes off the list and answers what they announced. A note whose
 // device died is off it already.
-func (n *notifications) known(notes []C.uintptr_t, ready []notice) []notice {
+func (n *notifications) known(notes []C.uintptr_t, ready []notice, under looks) []notice {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	for _, note := range notes {
 		if what, ok := n.pending[note]; ok {
 			delete(n.pending, note)
 			ready = append(ready, what)
+		}
+	}
+	n.mu.Unlock()
+	for _, what := range ready {
+		if what.covered {
+			under.arrived(what.stream)
 		}
 	}
 	return ready
@@ -179,21 +209,6 @@ func (n *notifications) over(file *os.File) bool {
 	return true
 }
 
-// awaited answers the contexts that have pending notifications, each with one
-// more reference.
-func (n *notifications) awaited() []*context {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var all []*context
-	for _, what := range n.pending {
-		if c := what.stream.context; !slices.Contains(all, c) {
-			all = append(all, c)
-			c.device.again()
-		}
-	}
-	return all
-}
-
 // mourn wakes every waker of a dead device.
 func (n *notifications) mourn(d *device) {
 	var left []notice
@@ -206,8 +221,5 @@ func (n *notifications) mourn(d *device) {
 		}
 	}
 	n.mu.Unlock()
-	for _, what := range left {
-		what.waker.Wake(d.Err())
-		d.release()
-	}
+	wake(left, d.Err())
 }

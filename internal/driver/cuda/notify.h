@@ -4,8 +4,8 @@
  * takes no lock.
  *
  * A note is pending until its host function runs or it is abandoned, whichever
- * comes first. Who wins is one exchange, so that a callback that comes after its
- * context was given up touches nothing but its own note.
+ * comes first. Who wins is one exchange, so that a callback that comes after it
+ * was given up touches nothing but its own note.
  */
 #ifndef WEIR_NOTIFY_H
 #define WEIR_NOTIFY_H
@@ -28,8 +28,8 @@ void weir_notes_free(const uintptr_t *notes, size_t count);
 uintptr_t weir_note_new(void);
 /* For a note whose host function was never submitted. */
 void weir_note_free(uintptr_t note);
-/* Gives up a note whose host function may never come, if it has not. */
-void weir_note_abandon(uintptr_t note);
+/* Gives up a note whose host function may never come; 0 if it has come. */
+int weir_note_abandon(uintptr_t note);
 int weir_notify(uintptr_t context, uintptr_t stream, uintptr_t note);
 
 #endif

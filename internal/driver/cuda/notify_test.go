@@ -116,23 +116,84 @@ func TestTheWatchdogSeesADeathThatNobodyMet(t *testing.T) {
 	_ = s.Destroy()
 }
 
-// TestACallbackThatNeverComesIsGivenUpWithItsDevice loses a host function; its
-// waker hears of the device's death alone.
-func TestACallbackThatNeverComesIsGivenUpWithItsDevice(t *testing.T) {
+// TestTheWatchdogAsksWhateverArrives keeps one device's notifications coming
+// until the death of another is known.
+func TestTheWatchdogAsksWhateverArrives(t *testing.T) {
+	simulated(t)
+	f := gpus(t)
+	dead, busy := must(f.Open(0)), must(f.Open(1))
+	t.Cleanup(func() { revive(t) })
+	s, other := must(dead.NewStream(0)), must(busy.NewStream(0))
+	release, err := cudatest.Stall(s)
+	ok(t, err)
+	defer release()
+	woken := make(waker, 1)
+	ok(t, s.Notify(woken))
+	cudatest.KillUnseen(0, 719)
+	next := make(waker, 1)
+	// Short, since a pause of the machine would have a reader ask that waits for one.
+	for deadline := time.After(5 * time.Second); len(woken) == 0; {
+		ok(t, other.Notify(next))
+		ok(t, next.woken(t))
+		select {
+		case <-deadline:
+			t.Fatal("nobody asked the dead device")
+		default:
+		}
+	}
+	if err := woken.woken(t); !errors.Is(err, weir.ErrDeviceLost) {
+		t.Errorf("woken with %v; expected the loss", err)
+	}
+	_ = s.Destroy()
+	ok(t, other.Destroy())
+}
+
+// TestACallbackThatNeverComesIsGivenUpOnceItsWorkIsDone loses a host function of
+// a stream that is destroyed behind it.
+func TestACallbackThatNeverComesIsGivenUpOnceItsWorkIsDone(t *testing.T) {
 	simulated(t)
 	d := must(gpus(t).Open(0))
-	t.Cleanup(func() { revive(t) })
 	s := must(d.NewStream(0))
 	cudatest.DropCallbacks(1)
 	lost, next := make(waker, 2), make(waker, 2)
-	ok(t, errors.Join(s.Notify(lost), s.Notify(next)))
+	ok(t, errors.Join(s.Notify(lost), s.Notify(next), s.Destroy()))
 	ok(t, next.woken(t))
-	if len(lost) != 0 {
-		t.Fatal("the lost callback came")
+	ok(t, lost.woken(t))
+	if left := cudatest.Left(); left != "" {
+		t.Error(left)
 	}
-	cause := cudatest.Kill(d)
-	if err := lost.woken(t); !errors.Is(err, cause) {
-		t.Errorf("woken with %v; expected %v", err, cause)
+	if len(lost)+len(next) != 0 {
+		t.Error("a waker was woken twice")
 	}
-	_ = s.Destroy()
+}
+
+// TestACallbackIsNotGivenUpBeforeItsWorkIsDone has the watchdog meet two streams,
+// of which one is held back.
+func TestACallbackIsNotGivenUpBeforeItsWorkIsDone(t *testing.T) {
+	simulated(t)
+	d := must(gpus(t).Open(0))
+	s, other := must(d.NewStream(0)), must(d.NewStream(0))
+	release, err := cudatest.Stall(s)
+	ok(t, err)
+	held, lost := make(waker, 2), make(waker, 2)
+	ok(t, s.Notify(held))
+	cudatest.DropCallbacks(1)
+	for range 2 { // the second is given up by a later look than the first
+		ok(t, other.Notify(lost))
+		ok(t, lost.woken(t))
+		cudatest.DropCallbacks(1)
+	}
+	cudatest.DropCallbacks(0)
+	if len(held) != 0 {
+		t.Errorf("woken with %v while the stream is held back", <-held)
+	}
+	release()
+	ok(t, held.woken(t))
+	ok(t, errors.Join(s.Destroy(), other.Destroy()))
+	if left := cudatest.Left(); left != "" {
+		t.Error(left)
+	}
+	if len(held) != 0 {
+		t.Error("the waker was woken twice")
+	}
 }

@@ -25,6 +25,11 @@ struct weir_solver {
 	uint64_t serial; /* of the last work's stream, 0 before the first */
 };
 
+void weir_solver_forget(struct weir_solver *solver) {
+	free(solver->host);
+	free(solver);
+}
+
 static int dismantle(struct weir_solver *solver) {
 	int result = CUDA_SUCCESS;
 	if (solver->done) {
@@ -37,8 +42,7 @@ static int dismantle(struct weir_solver *solver) {
 		cusolverDnDestroy(solver->handle);
 	if (solver->workspace)
 		cuMemFree(solver->workspace);
-	free(solver->host);
-	free(solver);
+	weir_solver_forget(solver);
 	return result;
 }
 

@@ -53,6 +53,7 @@ func (h *solver) Destroy() error {
 	defer h.device.release()
 	h.bytes.Store(0)
 	if err := h.device.alive(op); err != nil {
+		C.weir_solver_forget(h.handle)
 		return err
 	}
 	return h.device.check(op, C.weir_solver_destroy(h.context.handle, h.handle))

@@ -21,6 +21,8 @@ struct weir_svd {
 int weir_solver_new(uintptr_t context, struct weir_solver **solver);
 /* Waits for the handle's last work. */
 int weir_solver_destroy(uintptr_t context, struct weir_solver *solver);
+/* For a handle whose context is dead, as in blas.h. */
+void weir_solver_forget(struct weir_solver *solver);
 /* Makes the workspace at least so large, and answers where it is and what it has;
    growing waits for the handle's last work. */
 int weir_solver_reserve(uintptr_t context, struct weir_solver *solver, size_t bytes, uint64_t *address, size_t *has);

@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -98,4 +99,9 @@ long long weir_test_live(const char *kind) {
 long long weir_test_misuse(char *text, size_t size) {
 	long long (*misuse)(char *, size_t) = (long long (*)(char *, size_t))control("weir_sim_misuse");
 	return misuse ? misuse(text, size) : 0;
+}
+
+long long weir_test_heap(void) {
+	struct mallinfo2 info = mallinfo2();
+	return info.uordblks + info.hblkhd;
 }

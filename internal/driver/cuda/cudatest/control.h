@@ -19,4 +19,7 @@ long long weir_test_count(const char *function);
 long long weir_test_live(const char *kind);
 long long weir_test_misuse(char *text, size_t size);
 
+/* Bytes that the process has from malloc. */
+long long weir_test_heap(void);
+
 #endif

@@ -49,3 +49,6 @@ func Kill(d driver.Device) error {
 	}
 	return d.Err()
 }
+
+// Heap is how many bytes the process has from C's malloc.
+func Heap() int64 { return int64(C.weir_test_heap()) }
