@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -46,8 +47,16 @@ type deviceEntry struct {
 }
 
 type gpuEntry struct {
-	Visible bool   `json:"visible"`
-	Reason  string `json:"reason"` // why not
+	Visible   bool           `json:"visible"`
+	Reason    string         `json:"reason"`    // why not
+	Libraries []libraryEntry `json:"libraries"` // of visible ones
+}
+
+// libraryEntry has a path or the reason why there is none.
+type libraryEntry struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
 }
 
 type blasEntry struct {
@@ -64,7 +73,8 @@ func newDevicesCommand() *cobra.Command {
 		Use:   "devices",
 		Short: "List the devices and what they can do",
 		Long: `List the devices that Weir sees, the default one first, with what they can do;
-why there is no GPU, if there is none; and which BLAS library computes the
+why there is no GPU, if there is none, or which files its libraries are, or why
+they are not found; and which BLAS library computes the
 products of the host device, and why. Nothing is created on any device.
 
   $ weir devices
@@ -93,9 +103,11 @@ func takeInventory() (*inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &inventory{GPU: gpuEntry{Visible: true}, BLAS: blasOf(hostblas.Default())}
+	all := &inventory{BLAS: blasOf(hostblas.Default())}
 	if why := runtime.NoGPU(); why != nil {
-		all.GPU = gpuEntry{Reason: why.Error()}
+		all.GPU = gpuEntry{Reason: why.Error(), Libraries: []libraryEntry{}}
+	} else {
+		all.GPU = gpuEntry{Visible: true, Libraries: gpuLibraries()}
 	}
 	for i, d := range devices {
 		entry, err := describe(d)
@@ -182,6 +194,11 @@ func (all *inventory) print(w io.Writer) error {
 	if !all.GPU.Visible {
 		fmt.Fprintln(table, "no GPU")
 		line("because", all.GPU.Reason)
+	} else {
+		fmt.Fprintln(table, "libraries of the GPUs")
+		for _, l := range all.GPU.Libraries {
+			line(l.Name, cmp.Or(l.Path, l.Reason))
+		}
 	}
 	fmt.Fprintln(table, "BLAS of the host device")
 	line("library", all.BLAS.Name)

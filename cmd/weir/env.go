@@ -29,9 +29,10 @@ as lines that a POSIX shell evaluates:
 
 Where headers of CUDA and a C compiler are, it also prints what the go command
 needs to build with the CUDA devices, for Weir or for a module that imports it;
-else a comment says what is missing:
+else a comment says what is missing. In a module that imports Weir:
 
-  $ eval "$(weir env)"
+  $ go get -tool github.com/weirgo/weir/cmd/weir
+  $ eval "$(go tool weir env)"
   $ go build -tags cuda .`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {

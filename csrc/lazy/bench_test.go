@@ -105,9 +105,8 @@ func (b *bench) library(t *testing.T, soname, source string, args ...string) str
 	return folder
 }
 
-// run starts a program with the given library path and further variables, and
-// answers what it prints.
-func (b *bench) run(t *testing.T, path string, env []string, program string, args ...string) string {
+// command is a program with the given library path and further variables.
+func (b *bench) command(t *testing.T, path string, env []string, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	words := append(append([]string{}, b.runner...), filepath.Join(b.folder, program))
 	if _, err := exec.LookPath(words[0]); err != nil {
@@ -115,7 +114,13 @@ func (b *bench) run(t *testing.T, path string, env []string, program string, arg
 	}
 	cmd := exec.CommandContext(t.Context(), words[0], append(words[1:], args...)...)
 	cmd.Env = append(append(os.Environ(), env...), "WEIR_CUDA_LIBRARY_PATH="+path, "LC_ALL=C")
-	out, err := cmd.Output()
+	return cmd
+}
+
+// run runs it, and answers what it prints.
+func (b *bench) run(t *testing.T, path string, env []string, program string, args ...string) string {
+	t.Helper()
+	out, err := b.command(t, path, env, program, args...).Output()
 	if err != nil {
 		t.Fatalf("%s %s: %v", program, strings.Join(args, " "), err)
 	}

@@ -22,8 +22,9 @@
 //
 // A library is searched in the folders of WEIR_CUDA_LIBRARY_PATH, then where
 // the system keeps libraries. c/weir_lazy.h is what a program may ask: the file
-// that was loaded, why none was, whether it has a function. Those calls, and
-// the first call of a function from several threads, are safe at any time.
+// that was loaded, why none was, whether it has a function, which one was called
+// in vain. Those calls, and the first call of a function from several threads,
+// are safe at any time.
 //
 // Sources is pure; Build runs a C compiler, and its errors carry what the
 // compiler said.

@@ -87,18 +87,26 @@ void weir_lazy_%[1]s_load(void);
 	}
 	fmt.Fprintf(&b, `#pragma GCC visibility pop
 
-static int missing(void) { return %d; /* %s */ }
+static int missing(const char *name) {
+	__atomic_store_n(&weir_lazy_%s.missed, name, __ATOMIC_RELEASE);
+	return %d; /* %s */
+}
 
-static const char *const sonames[] = {
-`, l.Missing, l.MissingName)
+`, l.Name, l.Missing, l.MissingName)
+	for i, f := range l.Functions {
+		if f.By == "" && f.Else == "" {
+			fmt.Fprintf(&b, "static int missing_%d(void) { return missing(%q); }\n", i, f.Name)
+		}
+	}
+	b.WriteString("\nstatic const char *const sonames[] = {\n")
 	for _, s := range l.Sonames {
 		fmt.Fprintf(&b, "\t%q,\n", s)
 	}
 	b.WriteString("\tNULL,\n};\n\nstatic const struct weir_lazy_entry entries[] = {\n")
-	for _, f := range l.Functions {
-		always, otherwise := "NULL", "missing"
+	for i, f := range l.Functions {
+		always, otherwise := "NULL", fmt.Sprintf("missing_%d", i)
 		if f.By != "" {
-			always = f.By
+			always, otherwise = f.By, "NULL"
 		}
 		if f.Else != "" {
 			otherwise = f.Else

@@ -2,9 +2,11 @@ package lazy
 
 import (
 	"debug/elf"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -49,6 +51,9 @@ func TestAFunctionThatTheLibraryLacksAnswersTheMissingCode(t *testing.T) {
 	onEach(t, func(t *testing.T, b *bench) {
 		path := b.library(t, "libweirfake.so.7", "fake_library.c", "-DVERSION=7")
 		same(t, "calls", b.run(t, path, nil, "call", "absent", "version", "swapped"), "77\n7\n42\n")
+		const none = "missed '', other missed ''\n"
+		same(t, "its name, once", b.run(t, path, nil, "call", "missed", "version", "missed", "absent", "missed", "missed"),
+			none+"7\n"+none+"77\nmissed 'fakeAbsent', other missed ''\n"+none)
 	})
 }
 
@@ -107,9 +112,62 @@ func TestTheReasonNamesTheLibraryAndWhereItWasLookedFor(t *testing.T) {
 			"path \nreason libweirfake.so.7 or libweirfake.so.6 was found neither in WEIR_CUDA_LIBRARY_PATH ("+broken+") nor where the system keeps libraries: "+
 				file+": file too short; "+absent("libweirfake.so.7")+"; "+absent("libweirfake.so.6")+"\nhas 0 0\n"+other)
 
+		foreign := b.library(t, "libweirfake.so.7", "fake_extra.c")
+		same(t, "another library", b.run(t, "", []string{"LD_LIBRARY_PATH=" + foreign}, "call", "ask"),
+			"path \nreason libweirfake.so.7 or libweirfake.so.6 was not found where the system keeps libraries, and WEIR_CUDA_LIBRARY_PATH names no folder: "+
+				filepath.Join(foreign, "libweirfake.so.7")+": it has none of the functions of this library; "+absent("libweirfake.so.6")+"\nhas 0 0\n"+other)
+
+		for what, c := range map[string]struct {
+			seven func(file string) error
+			why   string
+		}{
+			"a folder by this name": {func(file string) error { return os.Mkdir(file, 0o755) }, "it is not a file"},
+			"a pipe":                {func(file string) error { return syscall.Mkfifo(file, 0o644) }, "it is not a file"},
+			"a link in a circle":    {func(file string) error { return os.Symlink(file, file) }, "Too many levels of symbolic links"},
+		} {
+			folder := t.TempDir()
+			file := filepath.Join(folder, "libweirfake.so.7")
+			if err := c.seven(file); err != nil {
+				t.Fatal(err)
+			}
+			same(t, what, b.run(t, folder, nil, "call", "ask"),
+				"path \nreason libweirfake.so.7 or libweirfake.so.6 was found neither in WEIR_CUDA_LIBRARY_PATH ("+folder+") nor where the system keeps libraries: "+
+					file+": "+c.why+"; "+absent("libweirfake.so.7")+"; "+absent("libweirfake.so.6")+"\nhas 0 0\n"+other)
+		}
+
 		path := b.library(t, "libweirfake.so.7", "fake_library.c", "-DVERSION=7")
 		same(t, "found", b.run(t, path, nil, "call", "ask"),
 			"path "+filepath.Join(path, "libweirfake.so.7")+"\nreason \nhas 1 0\n"+other)
+	})
+}
+
+func TestAFileOrFolderThatMayNotBeReadIsNamed(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bench) {
+		top, err := os.MkdirTemp("", "weir-lazy-test-") // not t.TempDir, which another user cannot enter
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(top)
+		closed, unread := filepath.Join(top, "closed"), filepath.Join(top, "unread")
+		file := filepath.Join(unread, "libweirfake.so.7")
+		err = errors.Join(os.Mkdir(closed, 0), os.Mkdir(unread, 0o755), os.WriteFile(file, nil, 0), os.Chmod(top, 0o755), os.Chmod(b.folder, 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := closed + ":" + unread
+		cmd := b.command(t, path, nil, "call", "ask")
+		if os.Geteuid() == 0 { // who may read everything
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "reason", string(out), "path \nreason libweirfake.so.7 or libweirfake.so.6 was found neither in WEIR_CUDA_LIBRARY_PATH ("+path+") nor where the system keeps libraries: "+
+			closed+"/libweirfake.so.7: Permission denied; "+closed+"/libweirfake.so.6: Permission denied; "+
+			file+": cannot open shared object file: Permission denied; "+
+			"libweirfake.so.7: cannot open shared object file: No such file or directory; libweirfake.so.6: cannot open shared object file: No such file or directory\n"+
+			"has 0 0\nother path \nother reason it is not linked into this program\nother has 0\n")
 	})
 }
 
@@ -132,11 +190,23 @@ func TestADriverThatIsAbsentOrRefusesLeavesNoDeviceAndTheReason(t *testing.T) {
 
 		none := "init 0, count 0: 0 devices, missing 500\n"
 		same(t, "a driver", b.run(t, driver, nil, "init"), "init 0, count 0: 2 devices, missing 500\n\n")
+		t.Setenv("CUDA_VISIBLE_DEVICES", "") // Unsetenv alone would not put it back
+		if err := os.Unsetenv("CUDA_VISIBLE_DEVICES"); err != nil {
+			t.Fatal(err)
+		}
 		same(t, "no device", b.run(t, driver, []string{"FAKE_INIT=100"}, "init"), none+"cuInit of "+file+" answers CUDA_ERROR_NO_DEVICE (100)\n")
+		for _, visible := range []string{"", "-1", "0,7"} {
+			env := []string{"FAKE_INIT=100", "CUDA_VISIBLE_DEVICES=" + visible}
+			same(t, "none visible", b.run(t, driver, env, "init"),
+				none+"cuInit of "+file+" answers CUDA_ERROR_NO_DEVICE (100), with CUDA_VISIBLE_DEVICES=\""+visible+"\"\n")
+		}
 		same(t, "an unknown refusal", b.run(t, driver, []string{"FAKE_INIT=999"}, "init"), none+"cuInit of "+file+" answers an error (999)\n")
 		same(t, "no cuInit", b.run(t, hollow, nil, "init"), none+filepath.Join(hollow, "libweirfakecuda.so.1")+" has no cuInit\n")
 		same(t, "another library by this name", b.run(t, foreign, nil, "init"),
-			none+"a library was found by the name of libweirfakecuda.so.1, but it has none of its functions\n")
+			none+"libweirfakecuda.so.1 was found neither in WEIR_CUDA_LIBRARY_PATH ("+foreign+") nor where the system keeps libraries: "+
+				filepath.Join(foreign, "libweirfakecuda.so.1")+": it has none of the functions of this library; "+
+				"libweirfakecuda.so.1: cannot open shared object file: No such file or directory\n")
+		same(t, "another library before the driver", b.run(t, foreign+":"+driver, nil, "init"), "init 0, count 0: 2 devices, missing 500\n\n")
 		same(t, "no driver", b.run(t, "", nil, "init"),
 			none+"libweirfakecuda.so.1 was not found where the system keeps libraries, and WEIR_CUDA_LIBRARY_PATH names no folder: libweirfakecuda.so.1: cannot open shared object file: No such file or directory\n")
 	})

@@ -8,14 +8,31 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weirgo/weir"
 )
 
-// user copies testdata/user into a module of its own beside Weir, and builds it
-// with the tag in the environment that Find answers.
+// documented are the commands that docs/cuda.md tells the user of a module that
+// imports Weir.
+func documented(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/cuda.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)\n## In a module of your own that imports Weir\n.*?```\n(.*?)```\n").FindSubmatch(text)
+	if m == nil {
+		t.Fatal("docs/cuda.md has no commands for a module that imports Weir")
+	}
+	return string(m[1])
+}
+
+// user copies testdata/user into a module of its own beside Weir, which has
+// nothing but a requirement of Weir, and does there what is documented, in a
+// shell that has none of the variables yet.
 func user(t *testing.T) (program string) {
 	t.Helper()
 	if testing.Short() {
@@ -28,38 +45,43 @@ func user(t *testing.T) (program string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(name string) string {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+	source, err := os.ReadFile("testdata/user/main.go")
+	if err != nil {
+		t.Fatal(err)
 	}
-	// Weir's own requirements, so that nothing has to be fetched.
-	gomod := regexp.MustCompile(`(?m)^module .*$`).ReplaceAllString(read("../../go.mod"), "module example.com/user") +
-		"\nrequire github.com/weirgo/weir v0.0.0\nreplace github.com/weirgo/weir => " + root + "\n"
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": gomod, "go.sum": read("../../go.sum"), "main.go": read("testdata/user/main.go")} {
+	for name, text := range map[string]string{
+		"go.mod":  "module example.com/user\n\ngo 1.26\n\nrequire github.com/weirgo/weir v0.0.0\n\nreplace github.com/weirgo/weir => " + root + "\n",
+		"main.go": string(source),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-
-	s, err := Find(t.Context(), dir, os.Environ())
-	if errors.Is(err, weir.ErrNotSupported) {
+	if _, err := Find(t.Context(), dir, os.Environ()); errors.Is(err, weir.ErrNotSupported) {
 		t.Skip(err)
-	}
-	if err != nil {
+	} else if err != nil {
 		t.Fatal(err)
 	}
-	program = filepath.Join(dir, "user")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", "cuda", "-o", program, ".")
-	cmd.Dir = dir
-	cmd.Env = append(s.Environ(os.Environ()), "GOFLAGS=-mod=mod")
+
+	// What the command needs is in the module cache before: Weir, which the
+	// module finds here, has no proxy.
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/weir")
+	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build -tags cuda: %v\n%s", err, out)
+		t.Fatalf("go list: %v\n%s", err, out)
 	}
-	return program
+	cmd = exec.CommandContext(t.Context(), "sh", "-e", "-c", documented(t))
+	cmd.Dir = dir
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.Contains([]string{"CGO_ENABLED", "CGO_CFLAGS", "CGO_LDFLAGS", "WEIR_CUDA_LIBRARY_PATH"}, name)
+	})
+	cmd.Env = append(cmd.Env, "GOPROXY=off", "GOSUMDB=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", documented(t), err, out)
+	}
+	return filepath.Join(dir, "user")
 }
 
 // start runs the program with a library path, and answers its lines by what
@@ -133,10 +155,11 @@ func TestAModuleThatUsesWeirBuildsWithTheTagAndStartsWithoutADriver(t *testing.T
 		if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", file, "testdata/no_device.c").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
+		t.Setenv("CUDA_VISIBLE_DEVICES", "0")
 		said := start(t, program, folder)
 		for name, want := range map[string]string{
 			"devices": "0 <nil>",
-			"cuda":    `path "` + file + `", reason "cuInit of ` + file + ` answers CUDA_ERROR_NO_DEVICE (100)"`,
+			"cuda":    `path "` + file + `", reason "cuInit of ` + file + ` answers CUDA_ERROR_NO_DEVICE (100), with CUDA_VISIBLE_DEVICES=\"0\""`,
 			"product": "[7 10 15 22] <nil>",
 		} {
 			if said[name] != want {

@@ -7,13 +7,15 @@
  */
 #include "internal.h"
 
+#include <stdlib.h>
+
 #pragma GCC visibility push(hidden)
 extern struct weir_lazy_library weir_lazy_cuda;
 int weir_lazy_cuda_init(unsigned int flags);
 int weir_lazy_cuda_device_count(int *count);
 #pragma GCC visibility pop
 
-enum { success = 0 };
+enum { success = 0, no_device = 100 };
 
 /* Whether the driver has accepted cuInit. Atomic. */
 static int accepted;
@@ -32,8 +34,11 @@ int weir_lazy_cuda_init(unsigned int flags) {
 		return success; /* without a library, weir_lazy_open has left the reason */
 	}
 	int status = init(flags);
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	if (status == success)
 		weir_lazy_explain(&weir_lazy_cuda, NULL);
+	else if (status == no_device && visible)
+		weir_lazy_explain(&weir_lazy_cuda, "cuInit of %s answers %s (%d), with CUDA_VISIBLE_DEVICES=\"%s\"", weir_lazy_cuda.path, name_of(status), status, visible);
 	else
 		weir_lazy_explain(&weir_lazy_cuda, "cuInit of %s answers %s (%d)", weir_lazy_cuda.path, name_of(status), status);
 	__atomic_store_n(&accepted, status == success, __ATOMIC_RELEASE);

@@ -25,8 +25,9 @@ struct weir_lazy_library {
 	/* Written once, by load. */
 	void *handle;
 	const char *path;
-	/* NULL, or a text that is never freed. Atomic. */
+	/* NULL, or texts that are never freed. Atomic. */
 	const char *reason;
+	const char *missed; /* a function that was called and is not there */
 };
 
 /* weir_lazy_libraries lists what is linked in; NULL stands for what is not. */

@@ -11,11 +11,14 @@
 #include "weir_lazy.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 /* A text that grows up to its size and is cut there. */
 struct text {
@@ -36,40 +39,77 @@ static void append(struct text *t, const char *format, ...) {
 	}
 }
 
-/* try opens one file or soname, and notes why it would not. */
-static void *try(const char *name, struct text *errors) {
+__attribute__((format(printf, 2, 3)))
+static void note(struct text *errors, const char *format, ...) {
+	struct text one = {.length = 0};
+	va_list args;
+	va_start(args, format);
+	vsnprintf(one.bytes, sizeof one.bytes, format, args);
+	va_end(args);
+	append(errors, "%s%s", errors->length ? "; " : "", one.bytes);
+}
+
+/* file_of is the file of an open library. */
+static const char *file_of(void *handle, const char *otherwise) {
+	struct link_map *map = NULL;
+	return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] ? map->l_name : otherwise;
+}
+
+/*
+ * try opens one file or soname, and notes why it would not. A library of
+ * somebody else's by this name is closed again, so that the system does not
+ * answer it to those who ask for the name later.
+ */
+static bool try(struct weir_lazy_library *library, const char *name, struct text *errors) {
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
 		const char *why = dlerror();
-		append(errors, "%s%s", errors->length ? "; " : "", why ? why : name);
+		note(errors, "%s", why ? why : name);
+		return false;
 	}
-	return handle;
+	for (size_t i = 0; i < library->count; i++)
+		if (dlsym(handle, library->entries[i].name)) {
+			library->handle = handle;
+			library->path = strdup(file_of(handle, name));
+			return true;
+		}
+	note(errors, "%s: it has none of the functions of this library", file_of(handle, name));
+	dlclose(handle);
+	return false;
 }
 
-/* in_folders looks where the user said. A folder that lacks the file is no error. */
-static void *in_folders(const char *folders, const char *const *sonames, struct text *errors) {
+/*
+ * in_folders looks where the user said. A folder that lacks the file is no
+ * error. What is no file is not opened, for a pipe would never answer.
+ */
+static bool in_folders(struct weir_lazy_library *library, const char *folders, struct text *errors) {
 	while (*folders) {
 		size_t length = strcspn(folders, ":");
-		for (const char *const *soname = sonames; length && *soname; soname++) {
+		for (const char *const *soname = library->sonames; length && *soname; soname++) {
 			struct text path = {.length = 0};
+			struct stat info;
 			append(&path, "%.*s/%s", (int)length, folders, *soname);
-			void *handle = access(path.bytes, F_OK) == 0 ? try(path.bytes, errors) : NULL;
-			if (handle)
-				return handle;
+			if (stat(path.bytes, &info) != 0) {
+				if (errno != ENOENT)
+					note(errors, "%s: %s", path.bytes, strerror(errno));
+			} else if (!S_ISREG(info.st_mode))
+				note(errors, "%s: it is not a file", path.bytes);
+			else if (try(library, path.bytes, errors))
+				return true;
 		}
 		folders += length + (folders[length] == ':');
 	}
-	return NULL;
+	return false;
 }
 
-static void *find(struct weir_lazy_library *library) {
+static void find(struct weir_lazy_library *library) {
 	struct text errors = {.length = 0};
 	const char *folders = secure_getenv("WEIR_CUDA_LIBRARY_PATH");
-	void *handle = folders ? in_folders(folders, library->sonames, &errors) : NULL;
-	for (const char *const *soname = library->sonames; !handle && *soname; soname++)
-		handle = try(*soname, &errors);
-	if (handle)
-		return handle;
+	if (folders && in_folders(library, folders, &errors))
+		return;
+	for (const char *const *soname = library->sonames; *soname; soname++)
+		if (try(library, *soname, &errors))
+			return;
 
 	struct text names = {.length = 0};
 	for (const char *const *soname = library->sonames; *soname; soname++)
@@ -80,22 +120,16 @@ static void *find(struct weir_lazy_library *library) {
 	else
 		weir_lazy_explain(library, "%s was not found where the system keeps libraries, and WEIR_CUDA_LIBRARY_PATH names no folder: %s",
 			names.bytes, errors.bytes);
-	return NULL;
 }
 
 void weir_lazy_open(struct weir_lazy_library *library) {
-	library->handle = find(library);
+	find(library);
 	for (size_t i = 0; i < library->count; i++) {
 		const struct weir_lazy_entry *entry = &library->entries[i];
 		weir_lazy_function own = weir_lazy_symbol(library, entry->name);
-		Dl_info info;
-		if (own && !library->path && dladdr((void *)own, &info) && info.dli_fname)
-			library->path = strdup(info.dli_fname);
 		weir_lazy_function f = entry->always ? entry->always : own ? own : entry->otherwise;
 		__atomic_store_n(&library->slots[i], f, __ATOMIC_RELEASE);
 	}
-	if (library->handle && !library->path)
-		weir_lazy_explain(library, "a library was found by the name of %s, but it has none of its functions", library->sonames[0]);
 }
 
 weir_lazy_function weir_lazy_symbol(struct weir_lazy_library *library, const char *name) {
@@ -142,6 +176,12 @@ const char *weir_lazy_reason(const char *name) {
 		return "it is not linked into this program";
 	const char *reason = __atomic_load_n(&library->reason, __ATOMIC_ACQUIRE);
 	return reason ? reason : "";
+}
+
+const char *weir_lazy_missed(const char *name) {
+	struct weir_lazy_library *library = loaded(name);
+	const char *missed = library ? __atomic_exchange_n(&library->missed, NULL, __ATOMIC_ACQ_REL) : NULL;
+	return missed ? missed : "";
 }
 
 int weir_lazy_has(const char *name, const char *function) {

@@ -23,6 +23,12 @@ const char *weir_lazy_reason(const char *library);
 /* weir_lazy_has says whether the loaded library has the function. */
 int weir_lazy_has(const char *library, const char *function);
 
+/*
+ * weir_lazy_missed is the last function that was called though the loaded
+ * library lacks it, and forgets it; "" if there is none.
+ */
+const char *weir_lazy_missed(const char *library);
+
 #ifdef __cplusplus
 }
 #endif

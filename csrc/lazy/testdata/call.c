@@ -51,6 +51,8 @@ int main(int argc, char **argv) {
 			printf("%d\n", fakeAbsent(1));
 		else if (!strcmp(argv[i], "text"))
 			printf("'%s'\n", fakeText(5));
+		else if (!strcmp(argv[i], "missed"))
+			printf("missed '%s', other missed '%s'\n", weir_lazy_missed("fake"), weir_lazy_missed("other"));
 		else if (!strcmp(argv[i], "swapped"))
 			printf("%d\n", fakeSwapped(21));
 		else if (!strcmp(argv[i], "ask"))

@@ -1,5 +1,6 @@
 #include "entry.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -17,18 +18,24 @@ long environment(const char *name, long otherwise) {
 	return text && *text ? std::strtol(text, nullptr, 10) : otherwise;
 }
 
-// visible_devices counts as NVIDIA's driver does: CUDA_VISIBLE_DEVICES lists
-// ordinals, and the first that there is not ends the list.
-long visible_devices() {
+// visible_devices answers places as NVIDIA's driver does: CUDA_VISIBLE_DEVICES
+// lists them in order, and the first that there is not ends the list. So does one
+// that is there already, of which NVIDIA's documentation says nothing.
+std::vector<long> visible_devices() {
 	long there = environment("WEIR_SIM_DEVICES", 2);
 	const char *list = std::getenv("CUDA_VISIBLE_DEVICES");
-	if (!list)
-		return there;
-	long visible = 0;
-	for (char *end; *list; list = *end ? end + 1 : end, visible++) {
-		long ordinal = std::strtol(list, &end, 10);
-		if (end == list || (*end && *end != ',') || ordinal < 0 || ordinal >= there)
+	std::vector<long> visible;
+	if (!list) {
+		for (long place = 0; place < there; place++)
+			visible.push_back(place);
+		return visible;
+	}
+	for (char *end; *list; list = *end ? end + 1 : end) {
+		long place = std::strtol(list, &end, 10);
+		if (end == list || (*end && *end != ',') || place < 0 || place >= there ||
+			std::find(visible.begin(), visible.end(), place) != visible.end())
 			break;
+		visible.push_back(place);
 	}
 	return visible;
 }
@@ -88,7 +95,7 @@ int attribute_of(const Device &device, int attribute) {
 	case pci_domain_id:
 		return 0;
 	case pci_bus_id:
-		return device.ordinal + 1;
+		return device.place + 1;
 	case gpu_overlap:
 	case can_map_host_memory:
 	case concurrent_kernels:
@@ -145,8 +152,8 @@ SIM_API Result cuInit(unsigned flags) {
 		require(flags == 0, invalid_value);
 		auto &sim = simulator();
 		if (!sim.initialized)
-			for (long ordinal = 0; ordinal < visible_devices(); ordinal++)
-				sim.devices.push_back(std::make_unique<Device>(static_cast<int>(ordinal), device_bytes));
+			for (long place : visible_devices())
+				sim.devices.push_back(std::make_unique<Device>(static_cast<int>(sim.devices.size()), static_cast<int>(place), device_bytes));
 		require(!sim.devices.empty(), no_device);
 		sim.initialized = true;
 	});
@@ -180,7 +187,7 @@ SIM_API Result cuDeviceGetName(char *name, int length, DeviceOrdinal ordinal) {
 static Result uuid(const char *function, Uuid *uuid, DeviceOrdinal ordinal) {
 	return api(function, [&](Lock &) {
 		Uuid value{{'s', 'i', 'm', 'u', 'l', 'a', 't', 'e', 'd', ' ', 'G', 'P', 'U', ' ', ' '}};
-		value.bytes[15] = static_cast<char>('0' + device_at(ordinal).ordinal);
+		value.bytes[15] = static_cast<char>('0' + device_at(ordinal).place);
 		answer(uuid, value);
 	});
 }

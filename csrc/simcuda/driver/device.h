@@ -22,9 +22,10 @@ struct Context {
 
 // Device is one simulated GPU. The simulator's mutex guards it.
 struct Device {
-	Device(int ordinal, std::size_t memory) : ordinal(ordinal), arena(memory) {}
+	Device(int ordinal, int place, std::size_t memory) : ordinal(ordinal), place(place), arena(memory) {}
 
 	const int ordinal;
+	const int place; // among all devices, also those that are not visible
 	Arena arena;
 	Result error = success; // what the device died of
 
