@@ -28,9 +28,9 @@ import (
 //
 // mu guards everything below it and is not held across a driver call.
 //
-// Rejected: an event owned by each completion, destroyed with the last copy.
-// It costs an allocation and a create/destroy pair (0.29 us on CUDA) for each
-// operation, where asking a used event costs 0.16 us and the ring nothing.
+// Rejected: an event owned by each completion, destroyed with the last copy. It
+// costs an allocation and a create/destroy pair for each operation; on an H200 the
+// ring takes two thirds of the time (docs/results/h200.md, events).
 type timeline struct {
 	name   string // "host:0/3", for messages
 	dev    driver.Device
@@ -103,8 +103,8 @@ func (l *timeline) record() (Completion, error) {
 }
 
 // event answers one that may be recorded: a spare one, if need be of those that
-// turn out to be done, else a new one. It is called under mu, which it lets go of while it asks
-// or makes one.
+// turn out to be done, else a new one. It is called under mu, which it lets go of
+// while it asks or makes one.
 func (l *timeline) event() (driver.Event, error) {
 	switch {
 	case len(l.spare) > 0 || len(l.entries) < fewEvents:
@@ -147,13 +147,8 @@ func (l *timeline) askMiddle() {
 		l.mu.Unlock()
 		done, err := event.Query()
 		l.mu.Lock()
-		if seq < l.first { // destroyed meanwhile
-			return
-		}
-		l.entries[seq-l.first].pins--
-		if done && err == nil {
-			l.finish(seq)
-		}
+		l.let(seq, done && err == nil)
+		return
 	}
 	l.reclaim()
 }
@@ -177,15 +172,7 @@ func (l *timeline) pin(seq uint64) (driver.Event, []Completion) {
 // unpin undoes pin; done says that the event was found done.
 func (l *timeline) unpin(seq uint64, done bool) {
 	l.mu.Lock()
-	if seq < l.first { // destroyed meanwhile
-		l.mu.Unlock()
-		return
-	}
-	l.entries[seq-l.first].pins--
-	if done {
-		l.finish(seq)
-	}
-	l.reclaim()
+	l.let(seq, done)
 	var excess []driver.Event
 	if n := len(l.spare); n > maxSpare && l.recording == 0 {
 		excess = append(excess, l.spare[maxSpare:]...)
@@ -193,6 +180,18 @@ func (l *timeline) unpin(seq uint64, done bool) {
 	}
 	l.mu.Unlock()
 	l.give(excess)
+}
+
+// let is unpin under mu.
+func (l *timeline) let(seq uint64, done bool) {
+	if seq < l.first { // destroyed meanwhile
+		return
+	}
+	l.entries[seq-l.first].pins--
+	if done {
+		l.finish(seq)
+	}
+	l.reclaim()
 }
 
 // finish marks seq and what it implies as done.
