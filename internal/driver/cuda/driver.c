@@ -5,8 +5,10 @@
 #include <cuda.h>
 #include <time.h>
 
-/* What weir_enter made this thread's current context and left so. */
+/* What weir_enter made this thread's current context and left so, and how many
+   selections are on top of it, which are others' to use. */
 static __thread CUcontext ours;
+static __thread int selections;
 
 int weir_enter(uintptr_t context, int *entered) {
 	CUcontext current = NULL;
@@ -14,7 +16,7 @@ int weir_enter(uintptr_t context, int *entered) {
 	CUresult result = cuCtxGetCurrent(&current);
 	if (result == CUDA_SUCCESS && current == (CUcontext)context)
 		return CUDA_SUCCESS;
-	if (result == CUDA_SUCCESS && (!current || current == ours)) {
+	if (result == CUDA_SUCCESS && selections == 0 && (!current || current == ours)) {
 		result = cuCtxSetCurrent((CUcontext)context);
 		ours = result == CUDA_SUCCESS ? (CUcontext)context : NULL;
 		return result;
@@ -64,12 +66,15 @@ int weir_context_close(int device, uintptr_t context, uintptr_t probe) {
 int weir_context_synchronize(uintptr_t context) { WEIR_WITH(context, cuCtxSynchronize()); }
 
 int weir_context_push(uintptr_t context) {
-	ours = NULL; /* what is current from here on is the caller's */
-	return cuCtxPushCurrent((CUcontext)context);
+	CUresult result = cuCtxPushCurrent((CUcontext)context);
+	if (result == CUDA_SUCCESS)
+		selections++;
+	return result;
 }
 
 int weir_context_pop(void) {
 	CUcontext popped;
+	selections--;
 	return cuCtxPopCurrent(&popped);
 }
 
