@@ -113,39 +113,3 @@ func TestALargeCopyGoesOnWhileAnotherIsHeld(t *testing.T) {
 	}
 	ok(t, errors.Join(d.Free(p), d.Free(q), held.Destroy(), free.Destroy()))
 }
-
-func BenchmarkCopyIn1GiB(b *testing.B)  { benchmarkCopy(b, true) }
-func BenchmarkCopyOut1GiB(b *testing.B) { benchmarkCopy(b, false) }
-
-func benchmarkCopy(b *testing.B, in bool) {
-	d := must(gpus(b).Open(0))
-	s := must(d.NewStream(0))
-	defer s.Destroy()
-	const n = 1 << 30
-	host := noise(1, n)
-	p := must(d.Alloc(n))
-	defer d.Free(p)
-	ok(b, errors.Join(s.CopyIn(p, host), s.Synchronize()))
-	b.SetBytes(n)
-	for b.Loop() {
-		if in {
-			ok(b, errors.Join(s.CopyIn(p, host), s.Synchronize()))
-		} else {
-			ok(b, s.CopyOut(host, p))
-		}
-	}
-}
-
-func BenchmarkPinnedCopyIn1GiB(b *testing.B) {
-	d := must(gpus(b).Open(0))
-	s := must(d.NewStream(0))
-	defer s.Destroy()
-	const n = 1 << 30
-	host, p := must(d.AllocHost(n)), must(d.Alloc(n))
-	defer d.Free(p)
-	defer d.FreeHost(host)
-	b.SetBytes(n)
-	for b.Loop() {
-		ok(b, errors.Join(s.Copy(p, host, n), s.Synchronize()))
-	}
-}
