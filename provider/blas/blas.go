@@ -60,43 +60,26 @@ type Lease struct{ provider.Execution[Handle] }
 // Executor is the pool of one device's handles.
 type Executor = provider.Executor[Handle]
 
+var handles = provider.NewKind("blas handle", func(streams int) int { return streams }, driver.Device.NewBLAS)
+
 // Of answers the executor of r, made on first use.
-func Of(r *runtime.Resources) (*Executor, error) {
-	return runtime.Use(r, runtime.StageProvider, onePerStream)
-}
-
-func onePerStream(r *runtime.Resources) (*Executor, error) { return executor(r, r.Streams().Size()) }
-
-func executor(r *runtime.Resources, count int) (*Executor, error) {
-	return provider.NewExecutor(r, "blas handle", count, r.Device().Driver().NewBLAS)
-}
+func Of(r *runtime.Resources) (*Executor, error) { return handles.Of(r) }
 
 // Configure is Of with an explicit count of handles, from 1 to the number of
 // streams. Once the first use has made them, another count is an error.
 func Configure(r *runtime.Resources, count int) (*Executor, error) {
-	e, err := runtime.Use(r, runtime.StageProvider, func(r *runtime.Resources) (*Executor, error) { return executor(r, count) })
-	if err == nil {
-		err = e.Agree(count)
-	}
-	return e, err
+	return handles.Configure(r, count)
 }
 
 // Acquire leases a handle and a stream of the device that ctx names.
 func Acquire(ctx context.Context) (Lease, error) {
-	r, err := runtime.Here(ctx)
-	if err != nil {
-		return Lease{}, err
-	}
-	return AcquireOn(ctx, r)
+	x, err := handles.Acquire(ctx)
+	return Lease{x}, err
 }
 
 // AcquireOn leases a handle and a stream of r.
 func AcquireOn(ctx context.Context, r *runtime.Resources) (Lease, error) {
-	e, err := Of(r)
-	if err != nil {
-		return Lease{}, err
-	}
-	x, err := e.Acquire(ctx)
+	x, err := handles.AcquireOn(ctx, r)
 	return Lease{x}, err
 }
 

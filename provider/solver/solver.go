@@ -50,43 +50,26 @@ type Executor = provider.Executor[Handle]
 // usual is how many handles a device has if nobody says otherwise.
 const usual = 2
 
-// Of answers the executor of r, made on first use.
-func Of(r *runtime.Resources) (*Executor, error) {
-	return runtime.Use(r, runtime.StageProvider, func(r *runtime.Resources) (*Executor, error) {
-		return executor(r, min(usual, r.Streams().Size()))
-	})
-}
+var handles = provider.NewKind("solver handle", func(streams int) int { return min(usual, streams) }, driver.Device.NewSolver)
 
-func executor(r *runtime.Resources, count int) (*Executor, error) {
-	return provider.NewExecutor(r, "solver handle", count, r.Device().Driver().NewSolver)
-}
+// Of answers the executor of r, made on first use.
+func Of(r *runtime.Resources) (*Executor, error) { return handles.Of(r) }
 
 // Configure is Of with an explicit count of handles, from 1 to the number of
 // streams. Once the first use has made them, another count is an error.
 func Configure(r *runtime.Resources, count int) (*Executor, error) {
-	e, err := runtime.Use(r, runtime.StageProvider, func(r *runtime.Resources) (*Executor, error) { return executor(r, count) })
-	if err == nil {
-		err = e.Agree(count)
-	}
-	return e, err
+	return handles.Configure(r, count)
 }
 
 // Acquire leases a handle and a stream of the device that ctx names.
 func Acquire(ctx context.Context) (Lease, error) {
-	r, err := runtime.Here(ctx)
-	if err != nil {
-		return Lease{}, err
-	}
-	return AcquireOn(ctx, r)
+	x, err := handles.Acquire(ctx)
+	return Lease{x}, err
 }
 
 // AcquireOn leases a handle and a stream of r.
 func AcquireOn(ctx context.Context, r *runtime.Resources) (Lease, error) {
-	e, err := Of(r)
-	if err != nil {
-		return Lease{}, err
-	}
-	x, err := e.Acquire(ctx)
+	x, err := handles.AcquireOn(ctx, r)
 	return Lease{x}, err
 }
 
