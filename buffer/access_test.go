@@ -527,22 +527,22 @@ func TestAnAccessWhoseStreamWasReleasedLeavesATrueLedger(t *testing.T) {
 	if err := acc.End(); !errors.Is(err, weir.ErrStale) {
 		t.Errorf("End answers %v; expected ErrStale", err)
 	}
-	read := make(chan bool, 1)
+	read, seen := make(chan struct{}), false
 	go func() {
-		err := b.HostRead(context.Background(), func([]byte) error { read <- written; return nil })
-		if err != nil {
+		defer close(read)
+		if err := b.HostRead(context.Background(), func([]byte) error { seen = written; return nil }); err != nil {
 			t.Error(err)
 		}
 	}()
 	select {
 	case <-read:
 		t.Error("the host read what is still being written")
-		close(gate)
 	case <-yielded():
-		close(gate)
-		if !<-read {
-			t.Error("the host read before the work was done")
-		}
+	}
+	close(gate)
+	<-read
+	if !seen {
+		t.Error("the host read before the work was done")
 	}
 	w.free(b)
 }

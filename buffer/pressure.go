@@ -16,8 +16,8 @@ import (
 // and then wait for it. All waits are bounded: finalizers are anybody's.
 
 const (
-	leastPressure = 256 << 20             // the use below which no collection is run
-	finalizerWait = 50 * time.Millisecond // for the finalizers of one
+	leastPressure = 256 << 20   // the use below which no collection is run
+	finalizerWait = time.Second // for the finalizers of one; on a busy machine they take their time
 )
 
 // relieve collects garbage if use has grown so far that it is due.
