@@ -34,6 +34,14 @@ var (
 	ErrDeviceLost = errors.New("device lost")
 	// ErrLeak: something of the runtime outlived it.
 	ErrLeak = errors.New("leaked")
+	// ErrCancelled: the context of an operation or a wait ended.
+	ErrCancelled = errors.New("cancelled")
+	// ErrDeadlock: tasks wait for one another, or for what nobody is to give.
+	ErrDeadlock = errors.New("deadlock")
+	// ErrPanic: a task panicked, or ended its goroutine.
+	ErrPanic = errors.New("panic")
+	// ErrLimit: a configured limit is reached.
+	ErrLimit = errors.New("limit reached")
 )
 
 // Kind is the coarse class of an error. Its numbers are those of the native
@@ -103,11 +111,21 @@ func (e *Error) Unwrap() error { return e.Err }
 func isSentinel(err error) bool {
 	switch err {
 	case ErrArgument, ErrOutOfMemory, ErrClosed, ErrStale, ErrBusy, ErrUninitialized, ErrPoisoned,
-		ErrNotSupported, ErrNoDevice, ErrNotStarted, ErrDeviceLost, ErrLeak:
+		ErrNotSupported, ErrNoDevice, ErrNotStarted, ErrDeviceLost, ErrLeak, ErrCancelled, ErrDeadlock, ErrPanic, ErrLimit:
 		return true
 	}
 	return false
 }
+
+// Cancelled is the error of what ended because its context did: cause, and
+// ErrCancelled too.
+func Cancelled(cause error) error { return &cancelled{cause} }
+
+type cancelled struct{ cause error }
+
+func (c *cancelled) Error() string        { return c.cause.Error() }
+func (c *cancelled) Unwrap() error        { return c.cause }
+func (c *cancelled) Is(target error) bool { return target == ErrCancelled }
 
 // Argf makes an argument error of operation op.
 func Argf(op, format string, args ...any) *Error {

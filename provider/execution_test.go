@@ -221,8 +221,8 @@ func TestNothingReturnsBeforeItsWorkThoughNothingCouldBeRecorded(t *testing.T) {
 // laneLog is a lane that notes what happens to it.
 type laneLog struct{ events []string }
 
-func (l *laneLog) Yield()  { l.events = append(l.events, "yield") }
-func (l *laneLog) Resume() { l.events = append(l.events, "resume") }
+func (l *laneLog) Yield(scheduler.Wait) { l.events = append(l.events, "yield") }
+func (l *laneLog) Resume()              { l.events = append(l.events, "resume") }
 
 func TestATaskGivesItsLaneBackForEitherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 // lanes are the lanes of a scheduler, as many as the channel holds.
 type lanes chan struct{}
 
-func (l lanes) Resume() { l <- struct{}{} }
-func (l lanes) Yield()  { <-l }
+func (l lanes) Resume()              { l <- struct{}{} }
+func (l lanes) Yield(scheduler.Wait) { <-l }
 
 // TestAsManyHandlesAreMadeAndLeasedAtOnceWhateverTheLanes has tasks hold their
 // leases until all handles are leased, parked, which a lane more or less must
@@ -45,14 +45,14 @@ func TestAsManyHandlesAreMadeAndLeasedAtOnceWhateverTheLanes(t *testing.T) {
 					for range tasks {
 						all.Go(func() {
 							lane.Resume()
-							defer lane.Yield()
+							defer lane.Yield(nil)
 							x, err := r.e.Acquire(ctx)
 							if err != nil {
 								t.Error(err)
 								return
 							}
 							count(1)
-							if err := scheduler.Park(ctx, open); err != nil {
+							if err := scheduler.Park(ctx, open, nil); err != nil {
 								t.Error(err)
 							}
 							count(-1)

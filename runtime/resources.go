@@ -50,6 +50,9 @@ const (
 	// provider and before the streams are destroyed, on which it gives its
 	// memory back.
 	StageMemory
+	// StageLog: operations that wait to be launched. They are drained as soon as
+	// tasks have ended, while launching is still possible, and need no closing.
+	StageLog
 )
 
 // Service is something that Resources makes once, on first use, and takes down

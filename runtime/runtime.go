@@ -14,6 +14,7 @@ import (
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/internal/driver/host"
 	"github.com/weirgo/weir/internal/garbage"
+	"github.com/weirgo/weir/scheduler"
 )
 
 // HostMode says what the host device is for.
@@ -52,6 +53,13 @@ type Options struct {
 
 	ResourceOptions
 
+	// Tasks configures the scheduler of tasks, whose arenas are the enrolled
+	// devices. How many lanes there are is independent of the number of streams
+	// and of handles.
+	Tasks scheduler.Options
+	// Scheduler is one to use instead, such as a debug scheduler; Close closes it.
+	Scheduler scheduler.Scheduler
+
 	OnLeak LeakMode
 }
 
@@ -61,6 +69,7 @@ type Runtime struct {
 	options   Options
 	enrolled  []*Resources
 	byDriver  map[driver.Device]*Resources
+	scheduler scheduler.Scheduler
 	fallback  Device // the default; zero when there is none
 	noDefault error
 	site      string
@@ -103,6 +112,9 @@ func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
 		o.Debug = o.Debug || word == "leaks"
 	}
 	rt := &Runtime{families: fams, options: o, byDriver: map[driver.Device]*Resources{}, site: site}
+	if err := rt.schedule(); err != nil {
+		return nil, err
+	}
 	if err := rt.enrol(); err != nil {
 		return nil, errors.Join(err, shut(rt.enrolled...))
 	}
@@ -115,6 +127,18 @@ func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
 			Message: "a runtime is already started, " + first + "; close it first"}, shut(rt.enrolled...))
 	}
 	return rt, nil
+}
+
+// schedule makes the scheduler.
+func (rt *Runtime) schedule() (err error) {
+	if rt.scheduler = rt.options.Scheduler; rt.scheduler == nil {
+		o := rt.options.Tasks
+		if rt.options.Debug {
+			o.Level = scheduler.Full
+		}
+		rt.scheduler, err = scheduler.NewPool(o)
+	}
+	return err
 }
 
 // lostGPU says whether err is the loss of a GPU. A host device is made anew.
@@ -205,7 +229,9 @@ func (rt *Runtime) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Close takes the services away. It first removes the global lookup, then
+// Close takes the services away. Tasks come to their end first, with everything
+// at their hands; those that can't are named, see scheduler.Pool.Close. Then it
+// removes the global lookup,
 // collects garbage so that unreachable arrays are no leaks, reports what still
 // lives as Options.OnLeak says, drains provider work and streams, destroys
 // providers, then the device sets. It joins everything that went wrong. A
@@ -214,9 +240,13 @@ func (rt *Runtime) Close() error {
 	if rt.closed.Swap(true) {
 		return nil
 	}
+	tasks := rt.scheduler.Close()
+	for _, r := range rt.enrolled {
+		tasks = errors.Join(tasks, r.each(StageLog, Service.Drain))
+	}
 	installed.CompareAndSwap(rt, nil)
 	collect(func() bool { return len(rt.live()) > 0 })
-	leaks := leakErrors(rt.live())
+	leaks := append(apart(tasks), leakErrors(rt.live())...)
 	if len(leaks) > 0 && rt.options.OnLeak == LeakAbort {
 		fmt.Fprintf(os.Stderr, "weir: the runtime was closed while %d things are still held:\n%s", len(leaks), weir.Report(errors.Join(leaks...)))
 		os.Exit(1)
@@ -247,6 +277,19 @@ func collect(held func() bool) {
 // have been handed to the reclaimer. Weir does so itself before it reports that memory is
 // exhausted.
 func Collect() { garbage.All() }
+
+// Scheduler is where tasks are started under ctx: the scheduler that it names, or
+// that of the installed runtime.
+func Scheduler(ctx context.Context) (scheduler.Scheduler, error) {
+	if s := scheduler.Of(ctx); s != nil {
+		return s, nil
+	}
+	rt := installed.Load()
+	if rt == nil {
+		return nil, notStarted("runtime.Scheduler")
+	}
+	return rt.scheduler, nil
+}
 
 // Default is the default device of the installed runtime.
 func Default() (Device, error) {

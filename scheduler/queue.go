@@ -7,14 +7,23 @@ import "context"
 type Queue[T any] struct {
 	first, last *Waiter[T]
 	n           int
-	spare       []*Waiter[T]
+	spare       *Spare[T]
 }
+
+// Spare is waiters that are kept for reuse, by one queue or by several with one
+// owner. The zero value is empty.
+type Spare[T any] struct{ all []*Waiter[T] }
+
+// Share has q keep its waiters for reuse in s, with others of the same owner. It
+// is called before the first Push.
+func (q *Queue[T]) Share(s *Spare[T]) { q.spare = s }
 
 // Waiter is one caller in a queue.
 type Waiter[T any] struct {
 	queue      *Queue[T] // nil once it left
 	prev, next *Waiter[T]
 	ready      chan struct{} // holds one token once delivered
+	task       *Task         // who waits; nil outside tasks
 	value      T
 	err        error
 }
@@ -22,15 +31,18 @@ type Waiter[T any] struct {
 // Len is the number of waiters.
 func (q *Queue[T]) Len() int { return q.n }
 
-// Push adds a waiter at the end.
-func (q *Queue[T]) Push() *Waiter[T] {
+// Push adds a waiter at the end: the goroutine of ctx, which is to Wait with it.
+func (q *Queue[T]) Push(ctx context.Context) *Waiter[T] {
+	if q.spare == nil {
+		q.spare = &Spare[T]{}
+	}
 	var w *Waiter[T]
-	if k := len(q.spare) - 1; k >= 0 {
-		w, q.spare = q.spare[k], q.spare[:k]
+	if k := len(q.spare.all) - 1; k >= 0 {
+		w, q.spare.all[k], q.spare.all = q.spare.all[k], nil, q.spare.all[:k]
 	} else {
 		w = &Waiter[T]{ready: make(chan struct{}, 1)}
 	}
-	w.queue, w.prev = q, q.last
+	w.queue, w.prev, w.task = q, q.last, TaskOf(ctx)
 	if q.last != nil {
 		q.last.next = w
 	} else {
@@ -80,14 +92,19 @@ func (q *Queue[T]) unlink(w *Waiter[T]) {
 // be called under the owner's mutex.
 func (w *Waiter[T]) Deliver(value T, err error) {
 	w.value, w.err = value, err
+	t := w.task // whoever takes the token may recycle w
 	w.ready <- struct{}{}
+	if t != nil {
+		t.woken()
+	}
 }
 
-// Wait parks until the delivery or the end of ctx. delivered is false when ctx
-// ended first, with its cause in err; then the caller Removes the waiter under
-// the owner's mutex and, if Remove says it already left, calls Result.
-func (w *Waiter[T]) Wait(ctx context.Context) (value T, delivered bool, err error) {
-	if err := Park(ctx, w.ready); err != nil {
+// Wait parks until the delivery or the end of ctx; what says what for.
+// delivered is false when the wait ended without one, for the reason in err;
+// then the caller Removes the waiter under the owner's mutex and, if Remove says
+// it already left, calls Result.
+func (w *Waiter[T]) Wait(ctx context.Context, what Wait) (value T, delivered bool, err error) {
+	if err := Park(ctx, w.ready, what); err != nil {
 		var zero T
 		return zero, false, err
 	}
@@ -107,8 +124,8 @@ const maxSpare = 64
 // it, and does not use it again.
 func (q *Queue[T]) Recycle(w *Waiter[T]) {
 	var zero T
-	w.value, w.err = zero, nil
-	if len(q.spare) < maxSpare {
-		q.spare = append(q.spare, w)
+	w.value, w.err, w.task = zero, nil, nil
+	if q.spare != nil && len(q.spare.all) < maxSpare {
+		q.spare.all = append(q.spare.all, w)
 	}
 }

@@ -21,7 +21,7 @@ func TestAQueueIsAListFromWhichAnybodyMayLeave(t *testing.T) {
 		var in, out []*waiter // out: those that left and are not recycled
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
-				w := q.Push()
+				w := q.Push(context.Background())
 				if slices.Contains(in, w) || slices.Contains(out, w) {
 					t.Fatal("Push answers a waiter that is in use")
 				}
@@ -78,7 +78,7 @@ func TestManyWaitersAreQueuedInLinearTime(t *testing.T) {
 	var q scheduler.Queue[int]
 	all := make([]*scheduler.Waiter[int], n)
 	for i := range all {
-		all[i] = q.Push()
+		all[i] = q.Push(context.Background())
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	gone := make([]bool, n)
@@ -101,7 +101,7 @@ func TestAWaiterGetsWhatIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, expected := range []error{nil, refusal} {
 			var q scheduler.Queue[string]
-			w := q.Push()
+			w := q.Push(context.Background())
 			type answer struct {
 				value     string
 				delivered bool
@@ -109,7 +109,7 @@ func TestAWaiterGetsWhatIsDelivered(t *testing.T) {
 			}
 			got := make(chan answer)
 			go func() {
-				value, delivered, err := w.Wait(context.Background())
+				value, delivered, err := w.Wait(context.Background(), aWait)
 				got <- answer{value, delivered, err}
 			}()
 			synctest.Wait()
@@ -118,7 +118,7 @@ func TestAWaiterGetsWhatIsDelivered(t *testing.T) {
 				t.Errorf("got %+v; expected the delivery of %v", a, expected)
 			}
 			q.Recycle(w)
-			if again := q.Push(); again != w {
+			if again := q.Push(context.Background()); again != w {
 				t.Error("a recycled waiter is not used again")
 			}
 		}
@@ -131,16 +131,16 @@ func TestACancelledWaiterEitherLeavesOrWasDelivered(t *testing.T) {
 	cancel(errCause)
 
 	var q scheduler.Queue[int]
-	w := q.Push()
-	if _, delivered, err := w.Wait(ctx); delivered || err != errCause {
+	w := q.Push(context.Background())
+	if _, delivered, err := w.Wait(ctx, aWait); delivered || err != errCause {
 		t.Errorf("got %v, %v; expected the cause", delivered, err)
 	}
 	if !q.Remove(w) || q.Len() != 0 {
 		t.Error("a waiter that nothing was delivered to can't leave")
 	}
 
-	w = q.Push()
-	if _, delivered, _ := w.Wait(ctx); delivered {
+	w = q.Push(context.Background())
+	if _, delivered, _ := w.Wait(ctx, aWait); delivered {
 		t.Error("delivered from nowhere")
 	}
 	next := q.Pop() // somebody is about to deliver

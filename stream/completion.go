@@ -101,7 +101,7 @@ func (c Completion) Wait(ctx context.Context) error {
 	}
 	if ctx.Done() == nil {
 		lane := scheduler.LaneOf(ctx)
-		lane.Yield()
+		lane.Yield(working{c.line})
 		defer lane.Resume()
 		return c.synchronize()
 	}
@@ -112,7 +112,7 @@ func (c Completion) Wait(ctx context.Context) error {
 	w.watch()
 	defer w.end()
 	for {
-		if err := scheduler.Park(ctx, w.ready); err != nil {
+		if err := scheduler.Park(ctx, w.ready, working{c.line}); err != nil {
 			return &weir.Error{Op: "completion.Wait", Device: c.line.dev.Name(), Stream: c.line.name, Message: "gave up waiting", Err: err}
 		}
 		if done, err := c.Done(); done || err != nil {
@@ -121,6 +121,13 @@ func (c Completion) Wait(ctx context.Context) error {
 		w.watch()
 	}
 }
+
+// working is the wait for work of a stream.
+type working struct{ line *timeline }
+
+func (w working) String() string           { return "work of stream " + w.line.name }
+func (working) Ends() scheduler.Ending     { return scheduler.ByDevice }
+func (working) Holders() []*scheduler.Task { return nil }
 
 // synchronize waits on the host in the driver.
 func (c Completion) synchronize() error {

@@ -176,8 +176,8 @@ type laneLog struct {
 	events []string
 }
 
-func (l *laneLog) Yield()  { l.note("yield") }
-func (l *laneLog) Resume() { l.note("resume") }
+func (l *laneLog) Yield(scheduler.Wait) { l.note("yield") }
+func (l *laneLog) Resume()              { l.note("resume") }
 
 func (l *laneLog) note(event string) {
 	l.mu.Lock()

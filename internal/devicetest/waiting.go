@@ -63,7 +63,7 @@ type laneLog struct {
 
 func newLaneLog() *laneLog { return &laneLog{yielded: make(chan struct{})} }
 
-func (l *laneLog) Yield() {
+func (l *laneLog) Yield(scheduler.Wait) {
 	if l.note("yield") == 1 {
 		close(l.yielded)
 	}

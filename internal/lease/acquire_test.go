@@ -298,8 +298,8 @@ func TestACancelledWaiterLosesNothing(t *testing.T) {
 // laneThat does something when its task wants it back.
 type laneThat func()
 
-func (laneThat) Yield()    {}
-func (l laneThat) Resume() { l() }
+func (laneThat) Yield(scheduler.Wait) {}
+func (l laneThat) Resume()            { l() }
 
 // TestASlotDeliveredToACancelledWaiterGoesToTheNext delivers after the waiter
 // has seen its cancellation and before it has left the queue.
@@ -460,8 +460,8 @@ func TestCloseWakesEveryWaiterWithErrClosed(t *testing.T) {
 // laneLog is a lane that notes what happens to it.
 type laneLog struct{ events []string }
 
-func (l *laneLog) Yield()  { l.events = append(l.events, "yield") }
-func (l *laneLog) Resume() { l.events = append(l.events, "resume") }
+func (l *laneLog) Yield(scheduler.Wait) { l.events = append(l.events, "yield") }
+func (l *laneLog) Resume()              { l.events = append(l.events, "resume") }
 
 func TestATaskGivesItsLaneBackWhileItWaitsForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -70,6 +70,7 @@ type slot[T any, C Tail] struct {
 	probing  bool
 	armed    bool
 	stack    string
+	task     *scheduler.Task // that has it, if Acquire was called in one
 }
 
 // move takes the slot from one state to the next. From any other state it is a
@@ -79,6 +80,7 @@ func (s *slot[T, C]) move(from, to state) {
 		panic(fmt.Sprintf("lease: %s %d was to go from %v to %v and is %v", s.pool.cfg.Name, s.index, from, to, s.state))
 	}
 	s.state = to
+	s.task = nil
 }
 
 // Config configures a pool.
@@ -161,17 +163,24 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 	p.mu.Lock()
 	h, ok, err := p.try()
 	if ok || err != nil {
+		if ok {
+			h.slot.task = scheduler.TaskOf(ctx)
+		}
 		p.mu.Unlock()
 		return h, err
 	}
-	w := p.waiters.Push()
+	w := p.waiters.Push(ctx)
+	var what scheduler.Wait = queueing[T, C]{p}
+	if p.waiters.Len() == 1 && p.moving() {
+		what = coming[T, C]{queueing[T, C]{p}}
+	}
 	p.watchLocked()
 	for _, s := range p.slots {
 		p.attend(s)
 	}
 	p.mu.Unlock()
 
-	s, delivered, err := w.Wait(ctx)
+	s, delivered, err := w.Wait(ctx, what)
 	if delivered {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -179,6 +188,7 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 		if err != nil {
 			return h, err
 		}
+		s.task = scheduler.TaskOf(ctx)
 		return p.handle(s), nil
 	}
 	p.mu.Lock()
@@ -196,6 +206,50 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 		}
 	}
 	return h, p.cancelled(err)
+}
+
+// queueing is the wait for a slot.
+type queueing[T any, C Tail] struct{ p *Pool[T, C] }
+
+func (q queueing[T, C]) String() string {
+	return fmt.Sprintf("one of %d of pool %s of %s", q.p.Size(), q.p.cfg.Name, q.p.cfg.Device.Name())
+}
+
+// Ends says that a device ends the wait if work that nobody holds is under way.
+func (q queueing[T, C]) Ends() scheduler.Ending {
+	q.p.mu.Lock()
+	defer q.p.mu.Unlock()
+	if q.p.moving() {
+		return scheduler.ByDevice
+	}
+	return scheduler.ByHolder
+}
+
+// Holders are the tasks that hold slots, as far as Acquire was told.
+func (q queueing[T, C]) Holders() (all []*scheduler.Task) {
+	q.p.mu.Lock()
+	defer q.p.mu.Unlock()
+	for _, s := range q.p.slots {
+		if s.task != nil && s.state == leased {
+			all = append(all, s.task)
+		}
+	}
+	return all
+}
+
+// coming is the wait of the first in line while a slot is pending.
+type coming[T any, C Tail] struct{ queueing[T, C] }
+
+func (coming[T, C]) Ends() scheduler.Ending { return scheduler.ByDevice }
+
+// moving says, under mu, whether a device is to give a slot.
+func (p *Pool[T, C]) moving() bool {
+	for _, s := range p.slots {
+		if s.state == pending {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *Pool[T, C]) cancelled(cause error) error {

@@ -12,11 +12,20 @@ import (
 
 var errCause = errors.New("the cause that the test gave")
 
+// aWait is what tests wait for.
+var aWait scheduler.Wait = forNothing{}
+
+type forNothing struct{}
+
+func (forNothing) String() string             { return "what the test gives" }
+func (forNothing) Ends() scheduler.Ending     { return scheduler.ByTask }
+func (forNothing) Holders() []*scheduler.Task { return nil }
+
 // laneLog is a lane that notes what happens to it.
 type laneLog struct{ events []string }
 
-func (l *laneLog) Yield()  { l.events = append(l.events, "yield") }
-func (l *laneLog) Resume() { l.events = append(l.events, "resume") }
+func (l *laneLog) Yield(scheduler.Wait) { l.events = append(l.events, "yield") }
+func (l *laneLog) Resume()              { l.events = append(l.events, "resume") }
 
 func (l *laneLog) expect(t *testing.T, when string, events ...string) {
 	t.Helper()
@@ -40,7 +49,7 @@ func TestATaskThatParksGivesItsLaneBackExactlyMeanwhile(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(scheduler.WithLane(context.Background(), lane))
 				defer cancel(nil)
 				ready, answer := make(chan struct{}), make(chan error)
-				go func() { answer <- scheduler.Park(ctx, ready) }()
+				go func() { answer <- scheduler.Park(ctx, ready, aWait) }()
 				synctest.Wait()
 				lane.expect(t, "while parked", "yield")
 				c.end(ready, cancel)
@@ -57,7 +66,7 @@ func TestATaskKeepsItsLaneWhenItNeedNotWait(t *testing.T) {
 	lane := &laneLog{}
 	ready := make(chan struct{})
 	close(ready)
-	if err := scheduler.Park(scheduler.WithLane(context.Background(), lane), ready); err != nil {
+	if err := scheduler.Park(scheduler.WithLane(context.Background(), lane), ready, aWait); err != nil {
 		t.Errorf("Park answers %v", err)
 	}
 	lane.expect(t, "afterwards")
@@ -69,11 +78,11 @@ func TestReadyWinsOverTheEndOfTheContext(t *testing.T) {
 	ready := make(chan struct{}, 1)
 	for range 100 {
 		ready <- struct{}{}
-		if err := scheduler.Park(ctx, ready); err != nil {
+		if err := scheduler.Park(ctx, ready, aWait); err != nil {
 			t.Fatalf("with both, Park answers %v; expected ready to win", err)
 		}
 	}
-	if err := scheduler.Park(ctx, ready); err != errCause {
+	if err := scheduler.Park(ctx, ready, aWait); err != errCause {
 		t.Errorf("with only the context ended, Park answers %v; expected its cause", err)
 	}
 }
@@ -85,7 +94,7 @@ type readyOnYield struct {
 	cancel context.CancelCauseFunc
 }
 
-func (l readyOnYield) Yield() {
+func (l readyOnYield) Yield(scheduler.Wait) {
 	l.cancel(errCause)
 	l.ready <- struct{}{}
 }
@@ -95,7 +104,7 @@ func TestReadyWinsThoughBothComeWhileParked(t *testing.T) {
 	for range 100 {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		lane := readyOnYield{make(chan struct{}, 1), cancel}
-		if err := scheduler.Park(scheduler.WithLane(ctx, lane), lane.ready); err != nil {
+		if err := scheduler.Park(scheduler.WithLane(ctx, lane), lane.ready, aWait); err != nil {
 			t.Fatalf("Park answers %v; expected ready to win", err)
 		}
 	}
@@ -104,7 +113,7 @@ func TestReadyWinsThoughBothComeWhileParked(t *testing.T) {
 func TestParkAnswersThePlainErrorWhereThereIsNoCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := scheduler.Park(ctx, nil); err != context.Canceled {
+	if err := scheduler.Park(ctx, nil, aWait); err != context.Canceled {
 		t.Errorf("Park answers %v; expected context.Canceled", err)
 	}
 }
@@ -116,7 +125,7 @@ func TestTheLaneIsThatOfTheInnermostTask(t *testing.T) {
 		t.Error("the lane of a nested task is not its own")
 	}
 	lane := scheduler.LaneOf(context.Background()) // a lane that does nothing
-	lane.Yield()
+	lane.Yield(nil)
 	lane.Resume()
 }
 
@@ -128,10 +137,10 @@ func TestParkingAllocatesNothing(t *testing.T) {
 	end()
 	if n := testing.AllocsPerRun(100, func() {
 		ready <- struct{}{}
-		if err := scheduler.Park(ctx, ready); err != nil {
+		if err := scheduler.Park(ctx, ready, aWait); err != nil {
 			t.Fatal(err)
 		}
-		if err := scheduler.Park(ended, ready); err == nil {
+		if err := scheduler.Park(ended, ready, aWait); err == nil {
 			t.Fatal("Park did not see that the context is ended")
 		}
 	}); n != 0 {

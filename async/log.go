@@ -1,0 +1,412 @@
+package async
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/callers"
+	"github.com/weirgo/weir/scheduler"
+)
+
+// Operation is a step of a Log: how one value is made of others.
+type Operation[T any] interface {
+	// Name is for messages and listings: "flow.MatMul".
+	Name() string
+	// Launch submits the operation on inputs that were launched, and answers what
+	// it makes. It may wait for scarce things under ctx, which is that of the
+	// log's task, with the cancellation of whoever asked for the operation.
+	Launch(ctx context.Context, in []T) (T, error)
+}
+
+// Log is the ordered list of the operations that were asked for and not launched
+// yet. To ask is to append a record; that registers all that the operation reads
+// and writes, at once. A task of the log's arena launches them in order, so that
+// none of them is a goroutine; what waits for a task's Writer, or for a task's
+// Reader to let go, steps aside until that happened, and those behind it that do
+// not need it go on.
+//
+// Whoever launches has the baton: the right to take records, which one goroutine
+// has at a time.
+type Log[T any] struct {
+	arena string
+	base  context.Context // of the tasks that launch
+
+	// Under order.
+	queue  fifo[record[T]]
+	ready  fifo[record[T]]     // that stepped aside and can be launched now
+	baton  bool                // a task launches, or is about to
+	on     scheduler.Scheduler // where it was started last
+	aside  map[*operation[T]]struct{}
+	closed bool
+	full   scheduler.Queue[struct{}] // who waits for room
+}
+
+// record is an operation that was asked for.
+type record[T any] struct {
+	op    Operation[T]
+	ctx   context.Context // nil if it carries nothing that the operation needs
+	site  callers.Site
+	in    [few]*epoch[T]
+	more  []*epoch[T] // the inputs past those
+	n     int
+	out   *epoch[T]
+	kind  kind
+	cause error // why it is not to be launched
+}
+
+// few is how many inputs a record has room for.
+const few = 3
+
+// kind is what an operation does to the value that it writes.
+type kind uint8
+
+const (
+	makes   kind = iota // a new value
+	updates             // what is there, in place
+	takes               // what is there, and leaves nothing
+)
+
+// operation is a record that stepped aside.
+type operation[T any] struct {
+	log     *Log[T]
+	record  record[T]
+	missing int
+	stop    func() bool // of the watch over its context
+}
+
+// MaxQueued is how many operations a log holds; who asks for more waits until
+// half of them are launched.
+const MaxQueued = 1 << 16
+
+// NewLog makes the log of an arena. Its tasks run under base.
+func NewLog[T any](base context.Context, arena string) *Log[T] {
+	return &Log[T]{arena: arena, base: base, aside: map[*operation[T]]struct{}{}}
+}
+
+// Make asks for a new value of others and answers it. It does not wait, but for
+// room in the log. ctx is kept if the operation needs it: if it can end, or if
+// keep says so.
+func (l *Log[T]) Make(ctx context.Context, s scheduler.Scheduler, at callers.Site, keep bool, op Operation[T], in ...*Value[T]) *Value[T] {
+	v := &Value[T]{name: op.Name()}
+	v.last = &v.first
+	v.first.of = v
+	l.ask(ctx, s, at, keep, op, makes, v, in)
+	return v
+}
+
+// Update asks for target to be changed in place: op's last input is what target
+// is, and what op makes is what it will be.
+func (l *Log[T]) Update(ctx context.Context, s scheduler.Scheduler, at callers.Site, keep bool, op Operation[T], target *Value[T], in ...*Value[T]) {
+	l.ask(ctx, s, at, keep, op, updates, target, in)
+}
+
+// Take asks for op to be done with what target is, which is then nothing.
+func (l *Log[T]) Take(ctx context.Context, s scheduler.Scheduler, at callers.Site, op Operation[T], target *Value[T]) {
+	l.ask(ctx, s, at, false, op, takes, target, nil)
+}
+
+// Poisoned makes a value that carries a failure of an operation that could not
+// be asked for.
+func Poisoned[T any](name string, at callers.Site, cause error) *Value[T] {
+	v := New[T](name)
+	v.first.phase, v.first.err = poisoned, &Poison{Op: name, Cause: cause, Cancelled: cancelled(cause), site: at}
+	return v
+}
+
+func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site, keep bool, op Operation[T], k kind, v *Value[T], in []*Value[T]) {
+	r := record[T]{op: op, site: at, kind: k, n: len(in)}
+	if keep || ctx.Done() != nil {
+		r.ctx = ctx
+	}
+	order.Lock()
+	for l.queue.len() >= MaxQueued && r.cause == nil {
+		r.cause = l.room(ctx)
+	}
+	for i, x := range in {
+		e := x.last
+		e.readers++
+		if i < few {
+			r.in[i] = e
+		} else {
+			r.more = append(r.more, e)
+		}
+	}
+	if r.out = &v.first; k != makes {
+		r.out = v.write()
+	}
+	if l.closed && r.cause == nil {
+		r.cause = closedErr(op.Name())
+	}
+	l.queue.push(r)
+	l.on = s
+	l.start()
+	order.Unlock()
+}
+
+// start has a task launch what was asked for, unless one does. It is called under
+// order.
+func (l *Log[T]) start() {
+	if l.baton {
+		return
+	}
+	l.baton = true
+	t := scheduler.New(l.base, scheduler.Spec{Name: "launch " + l.arena, Arena: l.arena, Run: l.run})
+	l.on.Start(t)
+	why := t.Refused()
+	if why == nil {
+		return
+	}
+	for r, ok := l.take(); ok; r, ok = l.take() {
+		var none T
+		l.publish(&r, none, cmp.Or(r.cause, why))
+	}
+	l.baton = false
+}
+
+// room waits under order, which it lets go of, until half of the log is launched.
+func (l *Log[T]) room(ctx context.Context) error {
+	w := l.full.Push(ctx)
+	order.Unlock()
+	_, delivered, err := w.Wait(ctx, fullness[T]{l})
+	order.Lock()
+	if !delivered && l.full.Remove(w) {
+		return gaveUp(ctx, "async.Log", fullness[T]{l}, err)
+	}
+	return nil
+}
+
+// fullness is the wait for room in a log.
+type fullness[T any] struct{ log *Log[T] }
+
+func (f fullness[T]) String() string           { return "room among the operations of " + f.log.arena }
+func (fullness[T]) Ends() scheduler.Ending     { return scheduler.ByTask }
+func (fullness[T]) Holders() []*scheduler.Task { return nil }
+
+// at is the k-th input.
+func (r *record[T]) at(k int) *epoch[T] {
+	if k < few {
+		return r.in[k]
+	}
+	return r.more[k-few]
+}
+
+// run is the task that has the baton.
+func (l *Log[T]) run(ctx context.Context) (err error) {
+	var in []T
+	order.Lock()
+	for {
+		r, ok := l.take()
+		if !ok {
+			l.baton = false
+			order.Unlock()
+			return nil
+		}
+		if r.cause == nil && l.step(r) {
+			continue
+		}
+		in = in[:0]
+		cause := r.cause
+		for k := range r.n {
+			x, err := r.at(k).shown(r.op.Name())
+			if err != nil && cause == nil {
+				cause = err
+			}
+			in = append(in, x)
+		}
+		if p := r.out.prev; r.kind != makes && cause == nil {
+			if p == nil {
+				cause = uninitialized(r.op.Name(), r.out.of)
+			} else {
+				var x T
+				x, cause = p.shown(r.op.Name())
+				in = append(in, x)
+			}
+		}
+		order.Unlock()
+		var out T
+		if cause == nil {
+			out, cause = launch(ctx, &r, in)
+		}
+		scheduler.Breathe(ctx)
+		clear(in)
+		order.Lock()
+		l.publish(&r, out, cause)
+	}
+}
+
+// take takes the next record.
+func (l *Log[T]) take() (record[T], bool) {
+	if r, ok := l.ready.pop(); ok {
+		return r, true
+	}
+	r, ok := l.queue.pop()
+	if l.full.Len() > 0 && l.queue.len() <= MaxQueued/2 {
+		for w := l.full.Pop(); w != nil; w = l.full.Pop() {
+			w.Deliver(struct{}{}, nil)
+		}
+	}
+	return r, ok
+}
+
+// fifo is a line of E.
+type fifo[E any] struct {
+	items []E
+	head  int
+}
+
+func (f *fifo[E]) len() int { return len(f.items) - f.head }
+
+func (f *fifo[E]) push(x E) {
+	if f.head > 0 && len(f.items) == cap(f.items) && f.head >= len(f.items)/2 {
+		n := copy(f.items, f.items[f.head:])
+		clear(f.items[n:])
+		f.items, f.head = f.items[:n], 0
+	}
+	f.items = append(f.items, x)
+}
+
+func (f *fifo[E]) pop() (x E, ok bool) {
+	if f.len() == 0 {
+		return x, false
+	}
+	var none E
+	x, f.items[f.head] = f.items[f.head], none // what it held may be garbage
+	if f.head++; f.head == len(f.items) {
+		f.items, f.head = f.items[:0], 0
+	}
+	return x, true
+}
+
+// step has a record step aside if something that it needs is not known, or not
+// quiet.
+func (l *Log[T]) step(r record[T]) bool {
+	var o *operation[T]
+	wait := func() *operation[T] {
+		if o == nil {
+			o = &operation[T]{log: l, record: r}
+			l.aside[o] = struct{}{}
+		}
+		o.missing++
+		return o
+	}
+	for k := range r.n {
+		if e := r.at(k); !e.known() {
+			e.ops = append(e.ops, wait())
+		}
+	}
+	if e := r.out; r.kind != makes && e.prev != nil && !e.prev.quiet {
+		e.inPlace = wait()
+	}
+	if o == nil {
+		return false
+	}
+	if ctx := r.ctx; ctx != nil && ctx.Done() != nil {
+		o.stop = context.AfterFunc(ctx, func() {
+			order.Lock()
+			defer order.Unlock()
+			o.leave(gaveUp(ctx, r.op.Name(), aside[T]{o}, context.Cause(ctx)))
+		})
+	}
+	return true
+}
+
+// aside is the wait of an operation that stepped aside.
+type aside[T any] struct{ o *operation[T] }
+
+func (a aside[T]) String() string {
+	r := &a.o.record
+	for k := range r.n {
+		if e := r.at(k); !e.known() {
+			return reading[T]{e}.String()
+		}
+	}
+	return writing[T]{r.out}.String()
+}
+func (aside[T]) Ends() scheduler.Ending     { return scheduler.ByTask }
+func (aside[T]) Holders() []*scheduler.Task { return nil }
+
+// arrived is called, under order, with each thing that was missing.
+func (o *operation[T]) arrived() {
+	if o.missing--; o.missing == 0 {
+		o.leave(nil)
+	}
+}
+
+// leave has the operation launched, or failed for cause.
+func (o *operation[T]) leave(cause error) {
+	l := o.log
+	if _, waits := l.aside[o]; !waits {
+		return
+	}
+	delete(l.aside, o)
+	if o.stop != nil {
+		o.stop()
+	}
+	o.record.cause = cause
+	l.ready.push(o.record)
+	l.start()
+}
+
+// Close fails, with ErrClosed, the operations that stepped aside, and names them
+// in its error; none can be asked for afterwards. Its tasks have ended before.
+func (l *Log[T]) Close() error {
+	order.Lock()
+	defer order.Unlock()
+	l.closed = true
+	var errs []error
+	for len(l.aside) > 0 {
+		for o := range l.aside {
+			errs = append(errs, &weir.Error{Op: o.record.op.Name(), Kind: weir.KindLogic, Site: o.record.site.String(), Err: weir.ErrLeak,
+				Message: "the operation was never launched: it waits for " + aside[T]{o}.String()})
+			o.leave(closedErr(o.record.op.Name()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func closedErr(op string) error {
+	return &weir.Error{Op: op, Kind: weir.KindLogic, Message: "the runtime is closed", Err: weir.ErrClosed}
+}
+
+// launch runs an operation under the log's task, with the cancellation of who
+// asked for it. A panic is its failure.
+func launch[T any](ctx context.Context, r *record[T], in []T) (out T, err error) {
+	if r.ctx != nil {
+		if cause := context.Cause(r.ctx); cause != nil {
+			return out, weir.Cancelled(cause)
+		}
+		ctx = scheduler.As(r.ctx, ctx)
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			cause, _ := v.(error)
+			err = &weir.Error{Op: r.op.Name(), Kind: weir.KindGeneric, Message: fmt.Sprintf("panic: %v", v), Stack: string(debug.Stack()), Err: errors.Join(weir.ErrPanic, cause)}
+		}
+	}()
+	return r.op.Launch(ctx, in)
+}
+
+// publish makes known what an operation made, and lets go of what it read.
+func (l *Log[T]) publish(r *record[T], out T, cause error) {
+	for k := range r.n {
+		r.at(k).letGo()
+	}
+	var zero T
+	switch e := r.out; {
+	case cause != nil:
+		var first *Poison
+		if !errors.As(cause, &first) {
+			ended := r.ctx != nil && r.ctx.Err() != nil && errors.Is(cause, context.Cause(r.ctx))
+			first = &Poison{Op: r.op.Name(), Cause: cause, Cancelled: ended || cancelled(cause), site: r.site}
+		}
+		e.decide(poisoned, zero, first)
+	case r.kind == takes:
+		e.decide(unwritten, zero, nil)
+	default:
+		e.decide(written, out, nil)
+	}
+}

@@ -1,0 +1,384 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	goruntime "runtime"
+	"sync"
+	"time"
+
+	"github.com/weirgo/weir"
+)
+
+// Options configures a Pool. The zero value is usable.
+type Options struct {
+	// Lanes is how many tasks of one arena run at once; 0 is GOMAXPROCS.
+	Lanes int
+	// Limit is how many tasks may live at once; 0 is DefaultLimit. A task beyond
+	// it ends at once with ErrLimit.
+	Limit int
+	Level Level
+	// Watchdog is how often to look for tasks that wait for one another in a
+	// circle; 0 is never. Such a circle is ended: the waits of its tasks answer
+	// the *Deadlock that names them, and OnDeadlock, if set, is called with it.
+	Watchdog   time.Duration
+	OnDeadlock func(*Deadlock)
+	// Grace is how long Close waits for a task that runs and neither ends nor
+	// waits for anything of Weir's; 0 is 30 s.
+	Grace time.Duration
+}
+
+const defaultGrace = 30 * time.Second
+
+// Pool is the scheduler for work: each arena has lanes, a task runs while it
+// holds one and gives it back while it waits, so that waits, nested ones too,
+// never starve it. A task gets its goroutine when it first gets a lane; which of
+// its waiting tasks an arena lets run is first come, first served, those that
+// have begun before those that have not. Lanes bound what runs; a parked task
+// keeps its goroutine, so how many there are has no bound but Limit. A goroutine
+// that has a lane runs one task after the other while any wait to begin.
+//
+// One mutex guards all of it. A lane's hand-over is under it; a task's function
+// and its gates are not.
+type Pool struct {
+	table
+	options Options
+	arenas  map[string]*arena // under mu
+	doomed  chan struct{}     // closed, and made anew, when waits are ended; under mu
+	stop    chan struct{}     // ends the watchdog
+	stopped chan struct{}
+	workers sync.WaitGroup
+	drained chan struct{} // closed once Close has done its work
+}
+
+// arena is the lanes of one device.
+type arena struct {
+	free        int // lanes
+	resuming    Queue[struct{}]
+	first, last *Task     // those that have not run
+	idle        []*worker // at rest
+}
+
+// NewPool makes a pool without arenas: the first task of each makes it.
+func NewPool(o Options) (*Pool, error) {
+	if o.Lanes < 0 || o.Limit < 0 || o.Watchdog < 0 || o.Grace < 0 || o.Level < Basic || o.Level > Full {
+		return nil, weir.Argf("scheduler.NewPool", "Lanes %d, Limit %d, Watchdog %v, Grace %v, Level %d; expected none below 0, and a Level that there is",
+			o.Lanes, o.Limit, o.Watchdog, o.Grace, o.Level)
+	}
+	if o.Lanes == 0 {
+		o.Lanes = goruntime.GOMAXPROCS(0)
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultLimit
+	}
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
+	p := &Pool{options: o, arenas: map[string]*arena{}, doomed: make(chan struct{}), stop: make(chan struct{}), stopped: make(chan struct{}), drained: make(chan struct{})}
+	p.level, p.limit = o.Level, o.Limit
+	if o.Watchdog > 0 {
+		go p.watch()
+	} else {
+		close(p.stopped)
+	}
+	return p, nil
+}
+
+// Start starts a task; see Scheduler.
+func (p *Pool) Start(t *Task) {
+	if !p.admit(p, t) {
+		return
+	}
+	p.mu.Lock()
+	a := p.arenas[t.where]
+	if a == nil {
+		a = &arena{free: p.options.Lanes}
+		p.arenas[t.where] = a
+	}
+	t.arena = a
+	if a.free == 0 {
+		if a.last != nil {
+			a.last.after = t
+		} else {
+			a.first = t
+		}
+		a.last = t
+		p.mu.Unlock()
+		return
+	}
+	a.free--
+	p.move(t, Running)
+	p.begin(t)
+	p.mu.Unlock()
+}
+
+// worker is a goroutine that runs tasks.
+type worker struct{ next chan *Task }
+
+// begin gives a task that has a lane a goroutine: an idle one, else a new one. It
+// is called under mu.
+func (p *Pool) begin(t *Task) {
+	a := t.arena
+	if k := len(a.idle) - 1; k >= 0 {
+		w := a.idle[k]
+		a.idle[k], a.idle = nil, a.idle[:k]
+		w.next <- t
+		return
+	}
+	p.workers.Add(1)
+	go p.work(&worker{make(chan *Task, 1)}, t)
+}
+
+// work runs a task, then those that wait to begin on the same lane, then rests.
+func (p *Pool) work(w *worker, t *Task) {
+	defer p.workers.Done()
+	a := t.arena
+	defer func() {
+		if t != nil { // its function ended this goroutine
+			t.end(gone(t))
+			p.mu.Lock()
+			p.pass(a)
+			p.mu.Unlock()
+		}
+	}()
+	for t != nil {
+		t.end(t.execute())
+		t = p.following(w, a)
+	}
+}
+
+// following is what w runs next: a task that waited to begin, on w's lane; else
+// it gives the lane back and rests until there is one. It is nil when w is to
+// end: an arena keeps as many goroutines at rest as it has lanes.
+func (p *Pool) following(w *worker, a *arena) *Task {
+	p.mu.Lock()
+	if a.resuming.Len() == 0 && a.first != nil {
+		defer p.mu.Unlock()
+		return p.first(a)
+	}
+	p.pass(a)
+	if p.closed || len(a.idle) >= p.options.Lanes {
+		p.mu.Unlock()
+		return nil
+	}
+	a.idle = append(a.idle, w)
+	p.mu.Unlock()
+	return <-w.next
+}
+
+// first takes the oldest task that waits to begin; the lane is the caller's.
+func (p *Pool) first(a *arena) *Task {
+	t := a.first
+	if a.first, t.after = t.after, nil; a.first == nil {
+		a.last = nil
+	}
+	p.move(t, Running)
+	return t
+}
+
+// pass gives a lane to whoever's turn it is. It is called under mu.
+func (p *Pool) pass(a *arena) {
+	switch w := a.resuming.Pop(); {
+	case w != nil:
+		w.Deliver(struct{}{}, nil)
+	case a.first != nil:
+		p.begin(p.first(a))
+	default:
+		a.free++
+	}
+}
+
+// yield gives t's lane back.
+func (p *Pool) yield(t *Task, what Wait) { p.give(t, t, what) }
+
+func (p *Pool) give(ctx context.Context, t *Task, what Wait) {
+	p.mu.Lock()
+	t.awake.Store(false)
+	p.move(t, Parked)
+	t.what, t.waiting = what, ctx
+	p.pass(t.arena)
+	p.mu.Unlock()
+}
+
+// resume waits for a lane.
+func (p *Pool) resume(t *Task) {
+	p.mu.Lock()
+	a := t.arena
+	if a.free > 0 {
+		a.free--
+		p.move(t, Running)
+		p.mu.Unlock()
+		return
+	}
+	p.move(t, Resuming)
+	w := a.resuming.Push(context.Background())
+	p.mu.Unlock()
+	<-w.ready
+	p.mu.Lock()
+	p.move(t, Running)
+	a.resuming.Recycle(w)
+	p.mu.Unlock()
+}
+
+func (p *Pool) park(ctx context.Context, t *Task, ready <-chan struct{}, what Wait) error {
+	p.give(ctx, t, what)
+	err := p.await(ctx, t, ready)
+	p.resume(t)
+	return err
+}
+
+// await waits for ready, the end of ctx, or the doom of t.
+func (p *Pool) await(ctx context.Context, t *Task, ready <-chan struct{}) error {
+	for {
+		p.mu.Lock()
+		doomed, doom := p.doomed, t.doom
+		p.mu.Unlock()
+		if doom != nil {
+			return readyOr(ready, doom)
+		}
+		select {
+		case <-ready:
+			return nil
+		case <-ctx.Done():
+			return readyOr(ready, context.Cause(ctx))
+		case <-doomed: // somebody is
+		}
+	}
+}
+
+func (p *Pool) woken(*Task)   {}
+func (p *Pool) breathe(*Task) {}
+
+// doom ends the waits of parked tasks, now and from now on.
+func (p *Pool) doom(why error, all ...*Task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range all {
+		if t.state == Parked {
+			t.doom = why
+		}
+	}
+	close(p.doomed)
+	p.doomed = make(chan struct{})
+}
+
+// settle is how often Close looks whether what still lives moves.
+const settle = 5 * time.Millisecond
+
+// Close takes no more tasks from outside and waits for those that live, children
+// that they still start included. When all that is left waits for nothing that a
+// task or a device is about to give, those waits are ended with ErrClosed. A
+// task that runs on for longer than Grace, in code that is not Weir's, is given
+// up. Both are named in the error, an ErrLeak each. A second Close waits too, and
+// answers nil.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	again := p.closing
+	p.closing = true
+	p.mu.Unlock()
+	var errs []error
+	if !again {
+		errs = p.drain()
+		close(p.stop)
+		<-p.stopped
+		p.mu.Lock()
+		p.closed = true
+		for _, a := range p.arenas {
+			for _, w := range a.idle {
+				close(w.next)
+			}
+			a.idle = nil
+		}
+		all := p.counts.Live == 0
+		p.mu.Unlock()
+		if all {
+			p.workers.Wait()
+		}
+		close(p.drained)
+	}
+	<-p.drained
+	return errors.Join(errs...)
+}
+
+// drain waits until all tasks have ended, and answers which could not.
+func (p *Pool) drain() (errs []error) {
+	p.mu.Lock()
+	ended := p.idle.Push(context.Background())
+	if p.counts.Live == 0 {
+		p.idle.Pop().Deliver(struct{}{}, nil)
+	}
+	p.mu.Unlock()
+	tick := time.NewTicker(settle)
+	defer tick.Stop()
+	var changes uint64
+	moved := time.Now()
+	for {
+		select {
+		case <-ended.ready:
+			return errs
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		if changes != p.changes {
+			changes, moved = p.changes, time.Now()
+		}
+		p.mu.Unlock()
+		long := time.Since(moved) >= p.options.Grace
+		switch stuck, awake := p.stuck(); {
+		case len(stuck) > 0 && (!awake || long):
+			for _, t := range stuck {
+				errs = append(errs, leaked(t, "still waits for "+t.waits()))
+			}
+			p.doom(&weir.Error{Op: "scheduler.Close", Kind: weir.KindLogic, Message: "the wait was ended: the scheduler is closed", Err: weir.ErrClosed}, stuck...)
+		case long:
+			for _, t := range p.live() {
+				errs = append(errs, leaked(t, "still runs, in code that is not Weir's"))
+			}
+			p.mu.Lock()
+			p.idle.Remove(ended)
+			p.mu.Unlock()
+			return errs
+		}
+	}
+}
+
+// stuck lists all tasks that live, if each waits, and for what no device ends;
+// awake says that one of them may be about to go on.
+func (p *Pool) stuck() (all []*Task, awake bool) {
+	all = p.live()
+	for _, t := range all {
+		what := t.parkedOn()
+		if what == nil || what.Ends() == ByDevice {
+			return nil, false
+		}
+		awake = awake || t.awake.Load() || t.over() != nil
+	}
+	return all, awake
+}
+
+func leaked(t *Task, how string) error {
+	return &weir.Error{Op: "scheduler.Close", Kind: weir.KindLogic, Message: t.String() + " " + how, Site: t.site.String(), Stack: t.stack, Err: weir.ErrLeak}
+}
+
+// watch looks for circles of waits until the pool is closed.
+func (p *Pool) watch() {
+	defer close(p.stopped)
+	tick := time.NewTicker(p.options.Watchdog)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-tick.C:
+		}
+		circle := circleOf(p.live())
+		if circle == nil {
+			continue
+		}
+		d := deadlock(circle, circle)
+		p.doom(d, circle...)
+		if p.options.OnDeadlock != nil {
+			p.options.OnDeadlock(d)
+		}
+	}
+}
