@@ -109,11 +109,16 @@ func (l *Log[T]) Take(ctx context.Context, s scheduler.Scheduler, at callers.Sit
 	l.ask(ctx, s, at, false, op, takes, target, nil)
 }
 
+// PoisonAt is the poison of an operation that failed before it was asked for.
+func PoisonAt(op string, at callers.Site, cause error) *Poison {
+	return &Poison{Op: op, Cause: cause, Cancelled: cancelled(cause), site: at}
+}
+
 // Poisoned makes a value that carries a failure of an operation that could not
 // be asked for.
 func Poisoned[T any](name string, at callers.Site, cause error) *Value[T] {
 	v := New[T](name)
-	v.first.phase, v.first.err = poisoned, &Poison{Op: name, Cause: cause, Cancelled: cancelled(cause), site: at}
+	v.first.phase, v.first.err = poisoned, PoisonAt(name, at, cause)
 	return v
 }
 

@@ -18,9 +18,9 @@ import (
 // takers are the package's exported functions, and methods of other types, that
 // take arrays and answer an error.
 var takers = []any{
-	AsType, Contiguous, Contract, Copy, CopyInto, Data[float64], DataInto[float64], Einsum, EinsumWith, Format,
-	GemmBatchInto, GemmInto, Item[float64], MatMul, Network, PlanEinsum, PlanNetwork, Reshape, SVD, SaveNPY,
-	SaveNPZ, SetData[float64], SingularValues, To, (*Plan).Run,
+	Add, AddInto, AsType, Contiguous, Contract, Copy, CopyInto, Data[float64], DataInto[float64], Einsum,
+	EinsumWith, Format, GemmBatchInto, GemmInto, Item[float64], MatMul, Network, PlanEinsum, PlanNetwork, Reshape,
+	SVD, SaveNPY, SaveNPZ, Scale, SetData[float64], SingularValues, To, (*Plan).Run,
 }
 
 // takerName is a function's name as its declaration has it: Copy, (*Plan).Run.

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -11,10 +12,34 @@ import (
 type scope struct {
 	id     uint64
 	parent *scope
+	ctx    context.Context // that it was made under
 
 	mu     sync.Mutex // guards what follows
 	arrays []*Array
-	sweep  int // how many arrays make it worth to drop those that were freed or kept
+	sweep  int       // how many arrays make it worth to drop those that were freed or kept
+	before []Flusher // what free calls first
+}
+
+// Flusher is what makes arrays for a scope after it was asked for them.
+type Flusher interface {
+	// Flush waits, under ctx, until what was asked for so far has been submitted,
+	// as far as that is for the Flusher to do.
+	Flush(ctx context.Context)
+}
+
+// BeforeFree has f flushed before the scope of ctx frees its arrays, and answers
+// whether there is a scope. Calling it again with the same f does nothing.
+func BeforeFree(ctx context.Context, f Flusher) bool {
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.before, f) {
+		s.before = append(s.before, f)
+	}
+	return true
 }
 
 type scopeKey struct{}
@@ -23,11 +48,12 @@ var scopeIDs atomic.Uint64
 
 // Scope answers a context under which constructors and operations remember the
 // arrays that they make, and a function that frees those which Keep did not
-// take out. Freeing waits for nothing; calling it again does nothing. Arrays
+// take out. Freeing waits for nothing, but for operations of tensor/flow that were
+// asked for under the context to be launched; calling it again does nothing. Arrays
 // made later under the context are freed at once by the next call.
 func Scope(ctx context.Context) (context.Context, func() error) {
 	parent, _ := ctx.Value(scopeKey{}).(*scope)
-	s := &scope{id: scopeIDs.Add(1), parent: parent}
+	s := &scope{id: scopeIDs.Add(1), parent: parent, ctx: ctx}
 	return context.WithValue(ctx, scopeKey{}, s), s.free
 }
 
@@ -85,6 +111,13 @@ func (s *scope) add(a *Array) {
 }
 
 func (s *scope) free() error {
+	s.mu.Lock()
+	before := s.before
+	s.before = nil
+	s.mu.Unlock()
+	for _, f := range before {
+		f.Flush(context.WithoutCancel(s.ctx))
+	}
 	s.mu.Lock()
 	arrays := s.arrays
 	s.arrays = nil

@@ -1,0 +1,147 @@
+package flow
+
+import (
+	"context"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/async"
+	"github.com/weirgo/weir/internal/callers"
+	"github.com/weirgo/weir/runtime"
+	"github.com/weirgo/weir/tensor"
+)
+
+// Value is an array that is written in the future.
+type Value = async.Value[*tensor.Array]
+
+// operation is what a log launches.
+type operation = async.Operation[*tensor.Array]
+
+// log is the operations of one device that were asked for and not launched yet.
+type log struct {
+	*async.Log[*tensor.Array]
+	base context.Context
+}
+
+func newLog(r *runtime.Resources) (*log, error) {
+	base := runtime.On(context.Background(), r.Device())
+	return &log{async.NewLog[*tensor.Array](base, r.Device().Name()), base}, nil
+}
+
+// Drain fails what can no longer be launched.
+func (l *log) Drain() error { return l.Log.Close() }
+
+// Close has nothing to give back.
+func (l *log) Close() error { return nil }
+
+// Live is nothing: a log holds values, not memory.
+func (l *log) Live() []runtime.Leak { return nil }
+
+// Flush waits until what was asked for so far is launched, or stepped aside for a
+// task.
+func (l *log) Flush(ctx context.Context) {
+	if s, err := runtime.Scheduler(ctx); err == nil {
+		_ = l.Make(l.base, s, callers.Site{}, false, nothing{}).Wait(ctx)
+	}
+}
+
+// nothing is an operation that only takes its turn.
+type nothing struct{}
+
+func (nothing) Name() string                                                   { return "flow.Flush" }
+func (nothing) Launch(context.Context, []*tensor.Array) (*tensor.Array, error) { return nil, nil }
+
+// here answers the log of ctx's device.
+func here(ctx context.Context) (*log, error) {
+	r, err := runtime.Here(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.Use(r, runtime.StageLog, newLog)
+}
+
+// ask asks for a new value. It is called by the function that the user calls,
+// which is where the site is.
+//
+//go:noinline
+func ask(ctx context.Context, op operation, in ...*Value) *Value {
+	at := callers.At(callers.PCs())
+	l, err := here(ctx)
+	if err == nil {
+		err = present(op.Name(), in)
+	}
+	if err != nil {
+		return async.Poisoned[*tensor.Array](op.Name(), at, err)
+	}
+	s, err := runtime.Scheduler(ctx)
+	if err != nil {
+		return async.Poisoned[*tensor.Array](op.Name(), at, err)
+	}
+	return l.Make(ctx, s, at, tensor.BeforeFree(ctx, l), op, in...)
+}
+
+// change asks for target to be changed in place, and answers it.
+//
+//go:noinline
+func change(ctx context.Context, op operation, target *Value, in ...*Value) *Value {
+	at := callers.At(callers.PCs())
+	l, err := here(ctx)
+	if err == nil {
+		err = present(op.Name(), append(in, target))
+	}
+	if target == nil {
+		return async.Poisoned[*tensor.Array](op.Name(), at, err)
+	}
+	s, none := runtime.Scheduler(ctx)
+	if err == nil {
+		err = none
+	}
+	if err != nil {
+		_ = target.Write().Fail(async.PoisonAt(op.Name(), at, err)) // a fresh writer is open
+		return target
+	}
+	l.Update(ctx, s, at, tensor.BeforeFree(ctx, l), op, target, in...)
+	return target
+}
+
+// take asks for op to be done with what target is, which is then nothing.
+//
+//go:noinline
+func take(ctx context.Context, op operation, target *Value) {
+	if target == nil {
+		return
+	}
+	l, err := here(ctx)
+	if err != nil { // without a runtime there is no memory either
+		return
+	}
+	if s, err := runtime.Scheduler(ctx); err == nil {
+		l.Take(ctx, s, callers.At(callers.PCs()), op, target)
+	}
+}
+
+// present refuses operands that are nil.
+func present(op string, in []*Value) error {
+	for k, v := range in {
+		if v == nil {
+			return weir.Argf(op, "operand %d is nil; expected a value", k)
+		}
+	}
+	return nil
+}
+
+// made is an operation given by a function, which keeps what else it needs.
+type made struct {
+	name   string
+	launch func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error)
+}
+
+func (m *made) Name() string { return m.name }
+
+func (m *made) Launch(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	for k, a := range in {
+		if a == nil {
+			return nil, weir.Argf(m.name, "operand %d is a nil array; expected an array", k)
+		}
+	}
+	return m.launch(ctx, in)
+}
