@@ -143,7 +143,7 @@ func summarize(w io.Writer, result *tensor.Array, plan *tensor.Plan, took time.D
 	table := newTable(w)
 	fmt.Fprintf(table, "shape\t%s\n", shape(result))
 	fmt.Fprintf(table, "dtype\t%v\n", result.DType())
-	costs(table, plan)
+	costOf(plan).write(table)
 	fmt.Fprintf(table, "time\t%.3g s\n", took.Seconds())
 	return table.Flush()
 }

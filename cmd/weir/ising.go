@@ -22,6 +22,7 @@ type isingFlags struct {
 	size        int
 	temperature float64
 	device      string
+	async       bool
 	json        bool
 }
 
@@ -64,7 +65,11 @@ per site, f = -T log Z / L^2, both ways, and their difference. A relative
 difference above 1e-12 is a failure.
 
 Memory grows as 4^L and is said before work begins: 6 MiB for 8, 1.5 GiB for 12.
-A size that needs more than the device has free is refused.`,
+A size that needs more than the device has free is refused.
+
+With --async it is contracted row by row, as the trace of the L-th power of the
+transfer matrix of a row, by operations on values that are written in the
+future: all of them are asked for at once, and only the result is waited for.`,
 		Args: func(cmd *cobra.Command, args []string) (err error) {
 			if m, err = ising.New(f.size, f.temperature); err != nil {
 				return err
@@ -79,6 +84,7 @@ A size that needs more than the device has free is refused.`,
 	flags.IntVar(&f.size, "size", f.size, fmt.Sprintf("`L`, the sites along each side, from 1 to %d", ising.MaxSize))
 	flags.Float64Var(&f.temperature, "temperature", f.temperature, "`T`, in units of the coupling over Boltzmann's constant, above 0; by default the critical one, 2/log(1+sqrt 2)")
 	addDeviceFlag(cmd, &f.device)
+	flags.BoolVar(&f.async, "async", false, "contract row by row, by asynchronous operations")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -89,22 +95,20 @@ func (a *app) ising(ctx context.Context, f *isingFlags, m ising.Model) error {
 		if err != nil {
 			return err
 		}
-		var o tensor.EinsumOptions
-		plan, err := fit(d, &o, network.Plan)
+		contract, err := a.isingContraction(d, f, m, network)
 		if err != nil {
-			return tooLarge(f.size, err)
+			return err
 		}
 		r := isingResult{Size: f.size, Temperature: f.temperature, Device: d.Name(),
-			Steps: plan.Steps(), FLOPs: plan.FLOPs(), PeakBytes: plan.PeakBytes()}
+			Steps: contract.steps, FLOPs: contract.flops, PeakBytes: contract.peakBytes}
 		if !f.json {
-			if err := r.printBefore(newTable(a.stdout), plan); err != nil {
+			if err := r.printBefore(newTable(a.stdout), contract.cost); err != nil {
 				return err
 			}
 		}
 		start := time.Now()
-		err = a.contracting(ctx, plan.Steps(), func(submitted func(done, total int)) error {
-			o.Progress = submitted
-			r.LogZ, err = network.LogZ(ctx, o)
+		err = a.contracting(ctx, contract.steps, func(submitted func(done, total int)) error {
+			r.LogZ, err = contract.do(ctx, submitted)
 			return err
 		})
 		if err != nil {
@@ -124,6 +128,35 @@ func (a *app) ising(ctx context.Context, f *isingFlags, m ising.Model) error {
 		}
 		return err
 	})
+}
+
+// contraction is one way to contract the network, and what it costs.
+type contraction struct {
+	cost
+	do func(ctx context.Context, submitted func(done, total int)) (logZ float64, err error)
+}
+
+func (a *app) isingContraction(d runtime.Device, f *isingFlags, m ising.Model, network *ising.Network) (contraction, error) {
+	if f.async {
+		rows := m.Rows()
+		free, _, err := d.Memory()
+		if err == nil && rows.PeakBytes > free {
+			err = &weir.Error{Op: "ising", Device: d.Name(), Kind: weir.KindOutOfMemory, Err: weir.ErrOutOfMemory,
+				Message: fmt.Sprintf("size %d: row by row it needs %s and %s are free; expected a size that fits", f.size, inBytes(rows.PeakBytes), inBytes(free))}
+		}
+		return contraction{cost{rows.Steps, rows.FLOPs, rows.PeakBytes}, func(ctx context.Context, submitted func(done, total int)) (float64, error) {
+			return network.LogZRows(ctx, m, submitted)
+		}}, err
+	}
+	var o tensor.EinsumOptions
+	plan, err := fit(d, &o, network.Plan)
+	if err != nil {
+		return contraction{}, tooLarge(f.size, err)
+	}
+	return contraction{costOf(plan), func(ctx context.Context, submitted func(done, total int)) (float64, error) {
+		o.Progress = submitted
+		return network.LogZ(ctx, o)
+	}}, nil
 }
 
 // tooLarge leaves out of an error about memory the step that needs it, whose
@@ -146,10 +179,10 @@ func (r *isingResult) compare(m ising.Model) {
 }
 
 // printBefore prints what is known before work begins.
-func (r *isingResult) printBefore(w *tabwriter.Writer, plan *tensor.Plan) error {
+func (r *isingResult) printBefore(w *tabwriter.Writer, c cost) error {
 	fmt.Fprintf(w, "lattice\t%d x %d torus on %s\n", r.Size, r.Size, r.Device)
 	fmt.Fprintf(w, "temperature\t%v\n", r.Temperature)
-	costs(w, plan)
+	c.write(w)
 	return w.Flush()
 }
 

@@ -33,11 +33,20 @@ func fit(d runtime.Device, o *tensor.EinsumOptions, plan func(tensor.EinsumOptio
 	return within, err
 }
 
-// costs writes what a plan costs, one figure a line.
-func costs(w *tabwriter.Writer, p *tensor.Plan) {
-	fmt.Fprintf(w, "steps\t%d\n", p.Steps())
-	fmt.Fprintf(w, "path cost\t%s\n", humanize.SIWithDigits(p.FLOPs(), 3, "flop"))
-	fmt.Fprintf(w, "peak memory\t%s\n", inBytes(p.PeakBytes()))
+// cost is what a contraction costs.
+type cost struct {
+	steps     int
+	flops     float64
+	peakBytes int64
+}
+
+func costOf(p *tensor.Plan) cost { return cost{p.Steps(), p.FLOPs(), p.PeakBytes()} }
+
+// write writes it, one figure a line.
+func (c cost) write(w *tabwriter.Writer) {
+	fmt.Fprintf(w, "steps\t%d\n", c.steps)
+	fmt.Fprintf(w, "path cost\t%s\n", humanize.SIWithDigits(c.flops, 3, "flop"))
+	fmt.Fprintf(w, "peak memory\t%s\n", inBytes(c.peakBytes))
 }
 
 // newTable aligns columns, in the parts of one table alike.

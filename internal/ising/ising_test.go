@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/buffer"
+	"github.com/weirgo/weir/runtime"
 	"github.com/weirgo/weir/tensor"
 )
 
@@ -27,6 +29,7 @@ func TestNetworkAndKaufmanAgreeWithTheSumOverAllStates(t *testing.T) {
 			want := states.logZ(1 / temperature)
 			near(t, fmt.Sprintf("Kaufman, size %d, temperature %v", size, temperature), m.Kaufman(), want)
 			near(t, fmt.Sprintf("network, size %d, temperature %v", size, temperature), contract(t, m), want)
+			near(t, fmt.Sprintf("rows, size %d, temperature %v", size, temperature), rows(t, m), want)
 		}
 	}
 }
@@ -36,6 +39,7 @@ func TestNetworkAgreesWithKaufmanWhereNobodyCanEnumerate(t *testing.T) {
 		for _, temperature := range temperatures {
 			m := model(t, size, temperature)
 			near(t, fmt.Sprintf("size %d, temperature %v", size, temperature), contract(t, m), m.Kaufman())
+			near(t, fmt.Sprintf("rows, size %d, temperature %v", size, temperature), rows(t, m), m.Kaufman())
 		}
 	}
 }
@@ -121,6 +125,63 @@ func contract(t *testing.T, m Model) float64 {
 		t.Fatal(err)
 	}
 	return logZ
+}
+
+// rows contracts by package flow, and checks what it was said to cost: all that
+// was asked for, and the memory that it took.
+func rows(t *testing.T, m Model) float64 {
+	t.Helper()
+	steps := 0
+	logZ, err := network(t, m).LogZRows(t.Context(), m, func(done, total int) {
+		if steps++; done != steps || total != m.Rows().Steps {
+			t.Errorf("step %d of %d is said to be %d of %d", steps, m.Rows().Steps, done, total)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps != m.Rows().Steps {
+		t.Errorf("size %d: %d steps; %d were said", m.size, steps, m.Rows().Steps)
+	}
+	return logZ
+}
+
+func TestRowsTakeTheMemoryThatWasSaid(t *testing.T) {
+	r, err := runtime.Here(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := buffer.Of(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 7; size <= 9; size++ {
+		ctx, free := tensor.Scope(t.Context())
+		m := model(t, size, 2)
+		n := network(t, m)
+		runtime.Collect()
+		before := memory.Stats().Used
+		memory.ResetPeak()
+		if _, err := n.LogZRows(ctx, m, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, said := memory.Stats().HighUsed-before, m.Rows().PeakBytes; got > said || got < said/3 {
+			t.Errorf("size %d takes %d bytes; %d were said", size, got, said)
+		}
+		if err := free(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLogZRowsEndsWithItsContext(t *testing.T) {
+	m := model(t, 4, 1)
+	n := network(t, m)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := n.LogZRows(ctx, m, func(done, total int) { cancel() })
+	if !errors.Is(err, weir.ErrCancelled) {
+		t.Errorf("%v; expected %v", err, weir.ErrCancelled)
+	}
 }
 
 func near(t *testing.T, what string, got, want float64) {
