@@ -4,6 +4,10 @@
 //	02-views-and-einsum  scopes, views that copy nothing, contractions
 //	03-npy               operands and results in NumPy's files
 //	04-own-kernel        an operation of one's own among Weir's
+//	05-flow              ask for a whole computation before any of it is done
+//	06-task              a task that submits work of its own
+//	07-deadline          give up in time
+//	08-two-devices       a pipeline over two devices
 //
 // Run one from the module's root, as in
 //

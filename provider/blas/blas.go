@@ -36,6 +36,15 @@ type Product = driver.Gemm
 // fields.
 type Group = driver.GemmGroup
 
+// Op says how a product reads a matrix.
+type Op = driver.Op
+
+const (
+	NoTrans   = driver.NoTrans   // as it lies
+	Trans     = driver.Trans     // transposed
+	ConjTrans = driver.ConjTrans // transposed and conjugated
+)
+
 // Compute says how precisely the terms of a product are multiplied. Sums are
 // those of the element type, and of float32 for the 16-bit types, in every case.
 // A device may be more precise than it is asked to be: the host always is.
