@@ -43,7 +43,8 @@ const (
 //  1. result and err do not change once the phase is known, until the epoch is
 //     retired: when the next one is known too and nobody reads this one.
 //  2. Reads join the last epoch only, so once there is a next one, readers only
-//     falls, but for clones, which a reader makes.
+//     falls, but for clones, which a reader makes. Who keeps a Reader or a Writer
+//     that let go keeps its epoch, but none beside it: what is done is unlinked.
 //  3. An epoch is quiet when there is a next one, its phase is known, nobody reads
 //     it, and the one before is quiet. A writer that writes in place waits for
 //     that; one that sets a new value does not: earlier readers keep the epoch
@@ -86,14 +87,14 @@ func (e *epoch[T]) decide(p phase, result T, err error) {
 			o.arrived()
 		}
 		e.ops = nil
+		if e.prev != nil {
+			e.prev.retire()
+		}
 		n := e.next
 		if n == nil || n.phase != passed {
 			break
 		}
 		e = n
-	}
-	if first.prev != nil {
-		first.prev.retire()
 	}
 	first.settle()
 }
@@ -124,15 +125,24 @@ func (e *epoch[T]) settle() {
 	}
 }
 
-// retire lets go of what is not needed: the result, when nobody can read it, and
-// the epoch before.
+// retire lets go of what is not needed: of the epoch before, and, when nobody can
+// read e any more, of its result and its place between the others.
 func (e *epoch[T]) retire() {
 	if e.prev != nil && e.prev.quiet && e.known() {
 		e.prev = nil
 	}
-	if e.known() && e.readers == 0 && e.next != nil && e.next.known() {
-		var zero T
-		e.result = zero
+	n := e.next
+	if !e.known() || e.readers > 0 || n == nil || !n.known() {
+		return
+	}
+	var zero T
+	e.result, e.err = zero, nil
+	switch {
+	case e.quiet:
+		e.next = nil
+	case e.prev != nil: // which is not quiet; what is to be quiet after it is n
+		e.prev.next, n.prev = n, e.prev
+		e.prev, e.next = nil, nil
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/callers"
@@ -41,6 +43,7 @@ type Log[T any] struct {
 	baton  bool                // a task launches, or is about to
 	on     scheduler.Scheduler // where it was started last
 	aside  map[*operation[T]]struct{}
+	asked  uint64 // how many stepped aside ever
 	closed bool
 	full   scheduler.Queue[struct{}] // who waits for room
 }
@@ -50,8 +53,8 @@ type record[T any] struct {
 	op    Operation[T]
 	ctx   context.Context // nil if it carries nothing that the operation needs
 	site  callers.Site
-	in    [few]*epoch[T]
-	more  []*epoch[T] // the inputs past those
+	in    [few]*epoch[T] // nil is what it writes, which it has to itself
+	more  []*epoch[T]    // the inputs past those
 	n     int
 	out   *epoch[T]
 	kind  kind
@@ -73,6 +76,7 @@ const (
 // operation is a record that stepped aside.
 type operation[T any] struct {
 	log     *Log[T]
+	number  uint64 // in the order in which they stepped aside
 	record  record[T]
 	missing int
 	stop    func() bool // of the watch over its context
@@ -132,8 +136,11 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 		r.cause = l.room(ctx)
 	}
 	for i, x := range in {
-		e := x.last
-		e.readers++
+		var e *epoch[T]
+		if k == makes || x != v {
+			e = x.last
+			e.readers++
+		}
 		if i < few {
 			r.in[i] = e
 		} else {
@@ -159,7 +166,7 @@ func (l *Log[T]) start() {
 		return
 	}
 	l.baton = true
-	t := scheduler.New(l.base, scheduler.Spec{Name: "launch " + l.arena, Arena: l.arena, Run: l.run})
+	t := scheduler.New(context.WithoutCancel(l.base), scheduler.Spec{Name: "launch " + l.arena, Arena: l.arena, Run: l.run})
 	l.on.Start(t)
 	why := t.Refused()
 	if why == nil {
@@ -167,7 +174,8 @@ func (l *Log[T]) start() {
 	}
 	for r, ok := l.take(); ok; r, ok = l.take() {
 		var none T
-		l.publish(&r, none, cmp.Or(r.cause, why))
+		_, cause := r.inputs(nil)
+		l.publish(&r, none, cmp.Or(cause, why))
 	}
 	l.baton = false
 }
@@ -199,13 +207,57 @@ func (r *record[T]) at(k int) *epoch[T] {
 	return r.more[k-few]
 }
 
+// inputs appends what the record is launched on to in; the error is why it is not
+// to be launched: its own cause, or the first in the order of its inputs.
+func (r *record[T]) inputs(in []T) ([]T, error) {
+	cause := r.cause
+	old := func() (x T, err error) { // what it writes
+		if p := r.out.prev; p != nil {
+			return p.shown(r.op.Name())
+		}
+		return x, uninitialized(r.op.Name(), r.out.of)
+	}
+	for k := range r.n {
+		show := old
+		if e := r.at(k); e != nil {
+			show = func() (T, error) { return e.shown(r.op.Name()) }
+		}
+		x, err := show()
+		if cause == nil {
+			cause = err
+		}
+		in = append(in, x)
+	}
+	if r.kind != makes && cause == nil {
+		var x T
+		x, cause = old()
+		in = append(in, x)
+	}
+	return in, cause
+}
+
 // run is the task that has the baton.
-func (l *Log[T]) run(ctx context.Context) (err error) {
+func (l *Log[T]) run(ctx context.Context) error {
+	ctx = scheduler.As(l.base, ctx)
+	var r record[T]
+	launching := false
+	defer func() {
+		if launching { // an operation ended this goroutine
+			order.Lock()
+			defer order.Unlock()
+			var none T
+			l.publish(&r, none, panicked(r.op.Name(), "it ended its goroutine (runtime.Goexit) instead of returning", nil))
+			l.baton = false
+			if l.ready.len()+l.queue.len() > 0 {
+				l.start()
+			}
+		}
+	}()
 	var in []T
 	order.Lock()
 	for {
-		r, ok := l.take()
-		if !ok {
+		var ok bool
+		if r, ok = l.take(); !ok {
 			l.baton = false
 			order.Unlock()
 			return nil
@@ -213,28 +265,14 @@ func (l *Log[T]) run(ctx context.Context) (err error) {
 		if r.cause == nil && l.step(r) {
 			continue
 		}
-		in = in[:0]
-		cause := r.cause
-		for k := range r.n {
-			x, err := r.at(k).shown(r.op.Name())
-			if err != nil && cause == nil {
-				cause = err
-			}
-			in = append(in, x)
-		}
-		if p := r.out.prev; r.kind != makes && cause == nil {
-			if p == nil {
-				cause = uninitialized(r.op.Name(), r.out.of)
-			} else {
-				var x T
-				x, cause = p.shown(r.op.Name())
-				in = append(in, x)
-			}
-		}
+		var cause error
+		in, cause = r.inputs(in[:0])
 		order.Unlock()
 		var out T
 		if cause == nil {
+			launching = true
 			out, cause = launch(ctx, &r, in)
+			launching = false
 		}
 		scheduler.Breathe(ctx)
 		clear(in)
@@ -292,14 +330,15 @@ func (l *Log[T]) step(r record[T]) bool {
 	var o *operation[T]
 	wait := func() *operation[T] {
 		if o == nil {
-			o = &operation[T]{log: l, record: r}
+			l.asked++
+			o = &operation[T]{log: l, number: l.asked, record: r}
 			l.aside[o] = struct{}{}
 		}
 		o.missing++
 		return o
 	}
 	for k := range r.n {
-		if e := r.at(k); !e.known() {
+		if e := r.at(k); e != nil && !e.known() {
 			e.ops = append(e.ops, wait())
 		}
 	}
@@ -325,7 +364,7 @@ type aside[T any] struct{ o *operation[T] }
 func (a aside[T]) String() string {
 	r := &a.o.record
 	for k := range r.n {
-		if e := r.at(k); !e.known() {
+		if e := r.at(k); e != nil && !e.known() {
 			return reading[T]{e}.String()
 		}
 	}
@@ -362,13 +401,14 @@ func (l *Log[T]) Close() error {
 	order.Lock()
 	defer order.Unlock()
 	l.closed = true
-	var errs []error
-	for len(l.aside) > 0 {
-		for o := range l.aside {
-			errs = append(errs, &weir.Error{Op: o.record.op.Name(), Kind: weir.KindLogic, Site: o.record.site.String(), Err: weir.ErrLeak,
-				Message: "the operation was never launched: it waits for " + aside[T]{o}.String()})
-			o.leave(closedErr(o.record.op.Name()))
-		}
+	all := slices.SortedFunc(maps.Keys(l.aside), func(a, b *operation[T]) int { return cmp.Compare(a.number, b.number) })
+	errs := make([]error, len(all))
+	for i, o := range all {
+		errs[i] = &weir.Error{Op: o.record.op.Name(), Kind: weir.KindLogic, Site: o.record.site.String(), Err: weir.ErrLeak,
+			Message: "the operation was never launched: it waits for " + aside[T]{o}.String()}
+	}
+	for _, o := range all {
+		o.leave(closedErr(o.record.op.Name()))
 	}
 	return errors.Join(errs...)
 }
@@ -378,27 +418,33 @@ func closedErr(op string) error {
 }
 
 // launch runs an operation under the log's task, with the cancellation of who
-// asked for it. A panic is its failure.
+// asked for it, or else the log's. A panic is its failure.
 func launch[T any](ctx context.Context, r *record[T], in []T) (out T, err error) {
 	if r.ctx != nil {
-		if cause := context.Cause(r.ctx); cause != nil {
-			return out, weir.Cancelled(cause)
-		}
 		ctx = scheduler.As(r.ctx, ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return out, weir.Cancelled(cause)
 	}
 	defer func() {
 		if v := recover(); v != nil {
 			cause, _ := v.(error)
-			err = &weir.Error{Op: r.op.Name(), Kind: weir.KindGeneric, Message: fmt.Sprintf("panic: %v", v), Stack: string(debug.Stack()), Err: errors.Join(weir.ErrPanic, cause)}
+			err = panicked(r.op.Name(), fmt.Sprintf("panic: %v", v), cause)
 		}
 	}()
 	return r.op.Launch(ctx, in)
 }
 
+func panicked(op, how string, cause error) error {
+	return &weir.Error{Op: op, Kind: weir.KindGeneric, Message: how, Stack: string(debug.Stack()), Err: errors.Join(weir.ErrPanic, cause)}
+}
+
 // publish makes known what an operation made, and lets go of what it read.
 func (l *Log[T]) publish(r *record[T], out T, cause error) {
 	for k := range r.n {
-		r.at(k).letGo()
+		if e := r.at(k); e != nil {
+			e.letGo()
+		}
 	}
 	var zero T
 	switch e := r.out; {

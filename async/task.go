@@ -27,6 +27,14 @@ func Go(ctx context.Context, name string, fn func(ctx context.Context) error, ga
 		spec.Arena = d.Name()
 	}
 	t := scheduler.New(ctx, spec, gates...)
+	if err := t.Refused(); err != nil { // for one of the gates; those after it were not bound
+		for _, g := range gates {
+			if g.Bind(t) == nil {
+				g.End(t, err)
+			}
+		}
+		return t
+	}
 	if s, err := runtime.Scheduler(ctx); err != nil {
 		t.Refuse(err)
 	} else {

@@ -113,7 +113,7 @@ func (v *Value[T]) Take(ctx context.Context) (T, error) {
 // await waits, as one of e's readers, until e is known, and lets go. It is called
 // under order, and returns without it; after is called under it.
 func (e *epoch[T]) await(ctx context.Context, op string, after func()) (x T, err error) {
-	if t := scheduler.TaskOf(ctx); t != nil && e.writer.open && e.writer.task == t {
+	if t := scheduler.TaskOf(ctx); t != nil && e.decider() == t {
 		e.letGo()
 		after()
 		order.Unlock()
@@ -151,17 +151,22 @@ func (r reading[T]) String() string {
 }
 func (reading[T]) Ends() scheduler.Ending { return scheduler.ByTask }
 
-// Holders is the task of the writer; of one that passed, that of the writer
-// before it.
+// Holders is the task of the writer.
 func (r reading[T]) Holders() []*scheduler.Task {
 	order.Lock()
 	defer order.Unlock()
-	for e := r.e; e != nil; e = e.prev {
+	if t := r.e.decider(); t != nil {
+		return []*scheduler.Task{t}
+	}
+	return nil
+}
+
+// decider is the task whose writer is to make the phase known, if one has it: e's
+// own, or, of one that passed, that of the one before it. It is called under order.
+func (e *epoch[T]) decider() *scheduler.Task {
+	for ; e != nil; e = e.prev {
 		if e.phase == pending {
-			if t := e.writer.task; t != nil {
-				return []*scheduler.Task{t}
-			}
-			break
+			return e.writer.task
 		}
 	}
 	return nil

@@ -78,7 +78,10 @@ func (w *Writer[T]) Await(ctx context.Context) (x T, err error) {
 	return e.prev.shown(op)
 }
 
-// waitsForItself is the error of a task that holds what w would wait for.
+// waitsForItself is the error of a task that holds what w would wait for. What
+// comes before a writer that is waited for is that one's to wait for: a circle
+// through another task is the scheduler's to find, and a line of many such writers
+// is not walked by each of them.
 func (w *Writer[T]) waitsForItself(ctx context.Context, op string) error {
 	t := scheduler.TaskOf(ctx)
 	if t == nil {
@@ -92,6 +95,9 @@ func (w *Writer[T]) waitsForItself(ctx context.Context, op string) error {
 		}
 		if e.writer.open && e.writer.task == t {
 			return w.e.itself(op, t, "an earlier writer")
+		}
+		if e.turn != nil {
+			break
 		}
 	}
 	return nil
@@ -211,6 +217,9 @@ func (w writing[T]) Holders() (all []*scheduler.Task) {
 		}
 		if e.writer.open && e.writer.task != nil {
 			all = append(all, e.writer.task)
+		}
+		if e.turn != nil { // what comes before, it waits for
+			break
 		}
 	}
 	return all

@@ -123,7 +123,7 @@ type Figure struct {
 
 // Scenarios lists all scenarios in the order in which they run.
 func Scenarios() []Scenario {
-	return []Scenario{gemmLarge, gemmSmall, leases, ledger, reads, waiters, events,
+	return []Scenario{gemmLarge, gemmSmall, leases, ledger, reads, waiters, events, tasks, parked,
 		gpuGemm, gpuSmall, gpuChain, gpuStreams, gpuCopy, gpuFlat, gpuStart, gpuCalls}
 }
 

@@ -172,10 +172,10 @@ func (q *listQueue) waiting() int {
 }
 
 func TestAQueueThatServesTheLatestFailsTheCheck(t *testing.T) {
-	if err := firstComeFirstServed(&listQueue{}, 50); err != nil {
+	if err := firstComeFirstServed(&listQueue{}, asGoroutine, 50); err != nil {
 		t.Errorf("of a fair queue: %v", err)
 	}
-	if err := firstComeFirstServed(&listQueue{latestFirst: true}, 50); !errors.Is(err, ErrCheck) {
+	if err := firstComeFirstServed(&listQueue{latestFirst: true}, asGoroutine, 50); !errors.Is(err, ErrCheck) {
 		t.Errorf("of a queue that serves the latest: %v; expected a failed check", err)
 	}
 }

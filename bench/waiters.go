@@ -37,8 +37,8 @@ func waitersCase(r *runtime.Resources, count int) Case {
 		}
 		one, latency, floor := &streamOfOne{pool: p}, newLatency(), newLatency()
 		return &Trial{
-			Value: handOvers(one, latency), Floor: handOvers(&naiveQueue{}, floor), Fixed: count,
-			Check:   func() error { return firstComeFirstServed(one, count) },
+			Value: handOvers(one, asGoroutine, latency), Floor: handOvers(&naiveQueue{}, asGoroutine, floor), Fixed: count,
+			Check:   func() error { return firstComeFirstServed(one, asGoroutine, count) },
 			Figures: func(Result) []Figure { return latencyFigures(latency, floor) },
 			Close:   p.Close,
 		}, nil
@@ -125,16 +125,22 @@ type crowd struct {
 	ended    atomic.Int64
 }
 
+// starter has one of a crowd do something: as a goroutine of its own, or as a task.
+type starter func(ctx context.Context, do func(ctx context.Context))
+
+func asGoroutine(ctx context.Context, do func(ctx context.Context)) { go do(ctx) }
+
 // gather makes the crowd. It ends early, with whoever came, if one does not
 // wait: then something is wrong, and errs says what.
-func gather(q queue, n int, latency *hdrhistogram.Histogram, ctxOf func(i int) context.Context) (*crowd, error) {
+func gather(q queue, start starter, n int, latency *hdrhistogram.Histogram, ctxOf func(i int) context.Context) (*crowd, error) {
 	c := &crowd{q: q, latency: latency, errs: make([]error, n), served: make([]int, 0, n)}
 	if err := q.acquire(context.Background()); err != nil {
 		return nil, err
 	}
 	for i := range n {
-		ctx := ctxOf(i)
-		c.done.Go(func() {
+		c.done.Add(1)
+		start(ctxOf(i), func(ctx context.Context) {
+			defer c.done.Done()
 			c.errs[i] = c.wait(ctx, i)
 			c.ended.Add(1)
 		})
@@ -172,9 +178,9 @@ func (c *crowd) serve() (time.Duration, error) {
 
 // handOvers has n goroutines wait, and then each served; only the latter is
 // timed.
-func handOvers(q queue, latency *hdrhistogram.Histogram) Loop {
+func handOvers(q queue, start starter, latency *hdrhistogram.Histogram) Loop {
 	return func(n int) (time.Duration, error) {
-		c, err := gather(q, n, latency, func(int) context.Context { return context.Background() })
+		c, err := gather(q, start, n, latency, func(int) context.Context { return context.Background() })
 		if err != nil {
 			return 0, err
 		}
@@ -185,11 +191,11 @@ func handOvers(q queue, latency *hdrhistogram.Histogram) Loop {
 
 // firstComeFirstServed checks the order of n waiters, of whom every seventh
 // gives up while it waits.
-func firstComeFirstServed(q queue, n int) error {
+func firstComeFirstServed(q queue, start starter, n int) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	quits := func(i int) bool { return i%7 == 3 }
-	c, err := gather(q, n, newLatency(), func(i int) context.Context {
+	c, err := gather(q, start, n, newLatency(), func(i int) context.Context {
 		if quits(i) {
 			return ctx
 		}

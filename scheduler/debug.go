@@ -41,11 +41,11 @@ type Debug struct {
 	options DebugOptions
 
 	// Owned by whoever drives.
-	driving  sync.Mutex
+	driving  chan struct{} // holds a token meanwhile
 	rng      *rand.Rand
 	runnable []*Task
-	parked   list.List // of *Task, in the order they parked
-	watched  int       // how many of those have a context that can end
+	parked   list.List               // of *Task, in the order they parked
+	watched  map[<-chan struct{}]int // how many of those are parked until it is closed, too: their contexts
 
 	// Of the driver and the task whose turn it is, one at a time.
 	current *Task
@@ -68,7 +68,7 @@ func NewDebug(o DebugOptions) *Debug {
 	if o.Patience <= 0 {
 		o.Patience = 30 * time.Second
 	}
-	d := &Debug{options: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)), back: make(chan struct{})}
+	d := &Debug{options: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)), back: make(chan struct{}), driving: make(chan struct{}, 1), watched: map[<-chan struct{}]int{}}
 	d.wakes.signal = make(chan struct{}, 1)
 	d.level, d.limit = o.Level, o.Limit
 	return d
@@ -76,7 +76,8 @@ func NewDebug(o DebugOptions) *Debug {
 
 // Start has a task run when its turn comes; see Scheduler.
 func (d *Debug) Start(t *Task) {
-	if t.turn = make(chan struct{}); d.admit(d, t) {
+	if d.admit(d, t) {
+		t.turn = make(chan struct{})
 		d.wake(t)
 	}
 }
@@ -107,14 +108,21 @@ func (d *Debug) gather() {
 		switch {
 		case state == Queued:
 			d.runnable = append(d.runnable, t)
-		case state == Parked && what.Ends() == ByTask:
+		case state == Parked && t.awake.Load() && what.Ends() == ByTask: // and not woken from an earlier wait, in place
 			d.unpark(t)
 		}
 	}
 	d.mu.Lock()
-	dooming := d.dooming
+	over := d.dooming
 	d.mu.Unlock()
-	if d.watched == 0 && !dooming {
+	for done := range d.watched {
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+	}
+	if !over {
 		return
 	}
 	for e := d.parked.Front(); e != nil; {
@@ -128,25 +136,25 @@ func (d *Debug) gather() {
 
 // over is why t's wait is to end without what it waits for, if it is.
 func (t *Task) over() error {
-	b := t.home.list()
+	b := t.table()
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if t.waiting != nil && t.waiting.Err() != nil {
-		return context.Cause(t.waiting)
+	ctx, doom := t.waiting, t.doom
+	b.mu.Unlock()
+	if ctx != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return t.doom
+	return doom
 }
 
 // sleep enters the running task among the parked.
 func (d *Debug) sleep(ctx context.Context, t *Task, what Wait) {
-	t.awake.Store(false)
 	d.mu.Lock()
 	d.move(t, Parked)
 	t.what, t.waiting = what, ctx
 	d.mu.Unlock()
 	t.spot = d.parked.PushBack(t)
-	if ctx.Done() != nil {
-		d.watched++
+	if done := ctx.Done(); done != nil {
+		d.watched[done]++
 	}
 }
 
@@ -154,8 +162,10 @@ func (d *Debug) sleep(ctx context.Context, t *Task, what Wait) {
 func (d *Debug) rise(t *Task, to State) {
 	d.parked.Remove(t.spot)
 	t.spot = nil
-	if t.waiting.Done() != nil {
-		d.watched--
+	if done := t.waiting.Done(); done != nil {
+		if d.watched[done]--; d.watched[done] == 0 {
+			delete(d.watched, done)
+		}
 	}
 	d.setState(t, to)
 }
@@ -174,8 +184,8 @@ func (d *Debug) setState(t *Task, s State) {
 	d.mu.Unlock()
 }
 
-// next chooses who runs; nil if nobody can.
-func (d *Debug) next() *Task {
+// next chooses who runs; nil if nobody can, or c need not wait any more.
+func (d *Debug) next(c *caller) *Task {
 	for {
 		d.gather()
 		if n := len(d.runnable); n > 0 {
@@ -185,7 +195,7 @@ func (d *Debug) next() *Task {
 			d.runnable = d.runnable[:n-1]
 			return t
 		}
-		if !d.settle() {
+		if !d.settle(c) {
 			return nil
 		}
 	}
@@ -194,7 +204,7 @@ func (d *Debug) next() *Task {
 // settle waits for a device to give the longest parked of those that it is about
 // to give something to what they wait for, or for a deadline; false if there are
 // none.
-func (d *Debug) settle() bool {
+func (d *Debug) settle(c *caller) bool {
 	for {
 		var deadline time.Time
 		moving := false
@@ -205,7 +215,7 @@ func (d *Debug) settle() bool {
 				d.unpark(t)
 				return true
 			}
-			moving = ends == ByDevice
+			moving = ends >= ByQueue
 			if at, ok := t.waiting.Deadline(); ok && (deadline.IsZero() || at.Before(deadline)) {
 				deadline = at
 			}
@@ -221,6 +231,11 @@ func (d *Debug) settle() bool {
 			return false
 		}
 		select {
+		case <-c.ready:
+			c.got = true
+			return false
+		case <-c.done:
+			return false
 		case <-d.wakes.signal:
 			if !moving {
 				return true
@@ -243,17 +258,28 @@ func (d *Debug) settle() bool {
 // and Step called again. The error of a task that blocks outside Weir names it
 // and shows where; it keeps its turn, and the next Step waits for it again.
 func (d *Debug) Step() (ran bool, err error) {
-	if !d.driving.TryLock() {
+	select {
+	case d.driving <- struct{}{}:
+	default:
 		return false, &weir.Error{Op: "scheduler.Step", Kind: weir.KindLogic, Err: weir.ErrBusy,
 			Message: "the debug scheduler is already run, by another goroutine or by the task that calls this"}
 	}
-	defer d.driving.Unlock()
-	return d.step()
+	defer func() { <-d.driving }()
+	return d.step(&caller{})
 }
 
-func (d *Debug) step() (bool, error) {
+// errNotYet is for readyOr where it is no error.
+var errNotYet = errors.New("not yet")
+
+// caller is a goroutine, no task, that waits and has tasks run meanwhile.
+type caller struct {
+	ready, done <-chan struct{} // what it waits for, and the end of its context
+	got         bool            // ready sent
+}
+
+func (d *Debug) step(c *caller) (bool, error) {
 	if d.current == nil {
-		t := d.next()
+		t := d.next(c)
 		if t == nil {
 			return false, d.stalled()
 		}
@@ -274,6 +300,11 @@ func (d *Debug) step() (bool, error) {
 	select {
 	case <-d.back:
 		d.current = nil
+		return true, nil
+	case <-c.ready:
+		c.got = true
+		return true, nil
+	case <-c.done:
 		return true, nil
 	case <-patience.C:
 		return false, &weir.Error{Op: "scheduler.Step", Kind: weir.KindLogic, Stack: stackOf(d.current), Site: d.current.site.String(), Err: weir.ErrDeadlock,
@@ -306,7 +337,12 @@ func (d *Debug) stalled() error {
 	if len(all) == 0 {
 		return nil
 	}
-	return deadlock(all, circleOf(all))
+	return deadlock(all, circleOf(all, func(t *Task) []*Task {
+		if what, _ := t.parkedOn(); what != nil {
+			return what.Holders()
+		}
+		return nil
+	}))
 }
 
 // begin is a task's goroutine.
@@ -351,24 +387,32 @@ func (d *Debug) paused() bool {
 
 // runUntil gives turns until ready is, for a goroutine that is no task.
 func (d *Debug) runUntil(ctx context.Context, ready <-chan struct{}, what Wait) error {
+	c := &caller{ready: ready, done: ctx.Done()}
 	for {
+		if err := context.Cause(ctx); err != nil {
+			return readyOr(ready, err)
+		}
 		select {
 		case <-ready:
 			return nil
-		default:
+		case <-c.done:
+			continue
+		case d.driving <- struct{}{}:
 		}
-		if err := context.Cause(ctx); err != nil {
-			return err
+		if readyOr(ready, errNotYet) == nil { // whoever drove before saw to it
+			<-d.driving
+			return nil
 		}
-		d.driving.Lock()
-		ran, err := d.step()
-		d.driving.Unlock()
+		ran, err := d.step(c)
+		<-d.driving
 		var stuck *Deadlock
 		switch {
-		case ran:
+		case c.got:
+			return nil
+		case ran || ctx.Err() != nil:
 		case err != nil && !errors.As(err, &stuck):
 			return readyOr(ready, err)
-		case what.Ends() == ByDevice:
+		case what.Ends() >= ByQueue:
 			return await(ctx, ready)
 		case stuck == nil:
 			return readyOr(ready, &Deadlock{Caller: what.String()})
@@ -381,9 +425,16 @@ func (d *Debug) runUntil(ctx context.Context, ready <-chan struct{}, what Wait) 
 
 // park gives the turn away until the task is woken.
 func (d *Debug) park(ctx context.Context, t *Task, ready <-chan struct{}, what Wait) error {
-	if what.Ends() == ByDevice {
+	d.mu.Lock()
+	over := t.state == Ended
+	d.mu.Unlock()
+	switch {
+	case what.Ends() == ByDevice:
 		return await(ctx, ready)
+	case over: // a goroutine that t left behind
+		return d.runUntil(ctx, ready, what)
 	}
+	defer t.awake.Store(false)
 	for {
 		d.sleep(ctx, t, what)
 		select {
@@ -415,6 +466,12 @@ func (d *Debug) handBack(t *Task) {
 
 // breathe lets the seed decide who goes on.
 func (d *Debug) breathe(t *Task) {
+	d.mu.Lock()
+	over := t.state == Ended
+	d.mu.Unlock()
+	if over { // a goroutine that t left behind
+		return
+	}
 	d.setState(t, Resuming)
 	d.runnable = append(d.runnable, t)
 	d.handBack(t)
@@ -425,31 +482,44 @@ func (d *Debug) resume(*Task)      {}
 
 // Close runs what can run, ends by ErrClosed the waits of what cannot, and
 // answers when no task lives. Those that could not go on are named in the error,
-// an ErrLeak each.
+// an ErrLeak each. It is a caller of Run: the error is ErrBusy, and Close is to be
+// called again, if another goroutine runs the scheduler or a task calls it; of a
+// task that is blocked outside Weir it is Step's, and those that live are given up.
 func (d *Debug) Close() error {
 	d.mu.Lock()
 	d.closing = true
 	d.mu.Unlock()
+	closed := &weir.Error{Op: "scheduler.Close", Kind: weir.KindLogic, Message: "the wait was ended: the scheduler is closed", Err: weir.ErrClosed}
 	var errs []error
 	for {
 		err := d.Run()
-		if err == nil && d.Counts().Live == 0 {
-			break
+		if err == nil { // or a task called Pause
+			if d.Counts().Live == 0 {
+				break
+			}
+			continue
 		}
 		var stuck *Deadlock
-		if !errors.As(err, &stuck) && err != nil {
+		if !errors.As(err, &stuck) {
 			errs = append(errs, err)
+			if errors.Is(err, weir.ErrBusy) {
+				return err
+			}
 			break
 		}
-		d.mu.Lock()
-		d.dooming = true
-		for t := d.first; t != nil; t = t.next {
-			if t.state == Parked && t.doom == nil {
-				t.doom = &weir.Error{Op: "scheduler.Close", Kind: weir.KindLogic, Message: "the wait was ended: the scheduler is closed", Err: weir.ErrClosed}
-				errs = append(errs, leaked(t, "still waits for "+t.what.String()))
+		for _, t := range d.live() {
+			what, _ := t.parkedOn()
+			if what == nil {
+				continue
+			}
+			d.mu.Lock()
+			named := t.doom != nil
+			t.doom, d.dooming = closed, true
+			d.mu.Unlock()
+			if !named {
+				errs = append(errs, leaked(t, "still waits for "+what.String()))
 			}
 		}
-		d.mu.Unlock()
 	}
 	d.mu.Lock()
 	d.closed = true

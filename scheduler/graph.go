@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/weirgo/weir"
@@ -94,9 +95,9 @@ func infos(all []*Task) []Info {
 }
 
 func (t *Task) info() Info {
-	b := t.home.list()
+	b := t.table()
 	b.mu.Lock()
-	i := Info{ID: t.id, Name: t.name, State: t.state, Stack: t.stack}
+	i := Info{ID: t.id.Load(), Name: t.name, State: t.state, Stack: t.stack}
 	gates := append([]Gate(nil), t.gates...)
 	what := t.what
 	b.mu.Unlock()
@@ -107,29 +108,24 @@ func (t *Task) info() Info {
 	if what != nil {
 		i.Waits = what.String()
 		for _, h := range what.Holders() {
-			i.For = append(i.For, h.id)
+			if h != nil {
+				i.For = append(i.For, h.id.Load())
+			}
 		}
 	}
 	return i
 }
 
-// parkedOn is what t waits for if it is parked, else nil.
-func (t *Task) parkedOn() Wait {
-	b := t.home.list()
+// parkedOn is what t waits for if it is parked, else nil, and which of its waits
+// that is.
+func (t *Task) parkedOn() (Wait, uint64) {
+	b := t.table()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t.state != Parked {
-		return nil
+		return nil, 0
 	}
-	return t.what
-}
-
-// waits is what t waits for, for messages.
-func (t *Task) waits() string {
-	if what := t.parkedOn(); what != nil {
-		return what.String()
-	}
-	return "nothing"
+	return t.what, t.waits
 }
 
 // Deadlock is the error of tasks that cannot go on: each waits for another one,
@@ -167,10 +163,71 @@ func deadlock(all, circle []*Task) *Deadlock {
 	return &Deadlock{Tasks: infos(all), Circle: infos(circle)}
 }
 
-// circleOf finds tasks that wait for one another in a circle, each for the next;
-// nil if there are none. A task that waits for something with several holders
-// waits for each of them.
-func circleOf(all []*Task) []*Task {
+// jam is the wait of a task that cannot go on.
+type jam struct {
+	wait    uint64 // which of its waits
+	holders []*Task
+	any     bool // one of them would do
+	stuck   int  // how many of them can't go on either
+}
+
+// jammed finds those of all that can only be woken by one another. What it sees of
+// each it sees at another time; a second look, at those that the first one found
+// and that did not wake up in between, is sure.
+func jammed(all []*Task, before map[*Task]*jam) map[*Task]*jam {
+	in := make(map[*Task]*jam)
+	for _, t := range all {
+		what, wait := t.parkedOn()
+		if what == nil || t.awake.Load() || t.over() != nil {
+			continue
+		}
+		ends := what.Ends()
+		if b := before[t]; ends >= ByQueue || before != nil && (b == nil || b.wait != wait) {
+			continue
+		}
+		in[t] = &jam{wait: wait, holders: what.Holders(), any: ends == ByHolder}
+	}
+	needed := make(map[*Task][]*Task) // who waits for it
+	var free []*Task
+	for _, t := range all {
+		j := in[t]
+		if j == nil {
+			continue
+		}
+		for _, h := range j.holders {
+			if in[h] != nil {
+				j.stuck++
+				needed[h] = append(needed[h], t)
+			}
+		}
+		if j.free() {
+			free = append(free, t)
+		}
+	}
+	for len(free) > 0 {
+		h := free[len(free)-1]
+		free = free[:len(free)-1]
+		if in[h] == nil {
+			continue
+		}
+		delete(in, h)
+		for _, t := range needed[h] {
+			if j := in[t]; j != nil {
+				if j.stuck--; j.free() {
+					free = append(free, t)
+				}
+			}
+		}
+	}
+	return in
+}
+
+// free says that somebody may end the wait.
+func (j *jam) free() bool { return j.stuck == 0 || j.any && j.stuck < len(j.holders) }
+
+// circleOf finds tasks that wait for one another in a circle, each for one of the
+// next; nil if there are none.
+func circleOf(all []*Task, next func(*Task) []*Task) []*Task {
 	const (
 		onPath = 1
 		done   = 2
@@ -185,11 +242,7 @@ func circleOf(all []*Task) []*Task {
 		enter := func(t *Task) {
 			mark[t] = onPath
 			path = append(path, t)
-			var next []*Task
-			if what := t.parkedOn(); what != nil && !t.awake.Load() && t.over() == nil && what.Ends() != ByDevice {
-				next = what.Holders()
-			}
-			todo = append(todo, next)
+			todo = append(todo, next(t))
 		}
 		enter(root)
 		for len(path) > 0 {
@@ -199,17 +252,14 @@ func circleOf(all []*Task) []*Task {
 				path, todo = path[:k], todo[:k]
 				continue
 			}
-			next := todo[k][0]
+			h := todo[k][0]
 			todo[k] = todo[k][1:]
-			switch mark[next] {
-			case onPath:
-				for i, t := range path {
-					if t == next {
-						return path[i:]
-					}
-				}
-			case 0:
-				enter(next)
+			switch {
+			case h == nil:
+			case mark[h] == onPath:
+				return path[slices.Index(path, h):]
+			case mark[h] == 0:
+				enter(h)
 			}
 		}
 	}

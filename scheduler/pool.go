@@ -191,18 +191,31 @@ func (p *Pool) pass(a *arena) {
 // yield gives t's lane back.
 func (p *Pool) yield(t *Task, what Wait) { p.give(t, t, what) }
 
-func (p *Pool) give(ctx context.Context, t *Task, what Wait) {
+// give gives t's lane back; false if there is none to give, since t has ended, or
+// another goroutine waits under it.
+func (p *Pool) give(ctx context.Context, t *Task, what Wait) bool {
 	p.mu.Lock()
-	t.awake.Store(false)
+	defer p.mu.Unlock()
+	if t.state != Running {
+		return false
+	}
+	if !p.closing { // a circle's end ends one wait, that of the scheduler all
+		t.doom = nil
+	}
 	p.move(t, Parked)
 	t.what, t.waiting = what, ctx
 	p.pass(t.arena)
-	p.mu.Unlock()
+	return true
 }
 
-// resume waits for a lane.
+// resume waits for a lane, if t gave its own back.
 func (p *Pool) resume(t *Task) {
 	p.mu.Lock()
+	if t.state != Parked {
+		p.mu.Unlock()
+		return
+	}
+	t.awake.Store(false)
 	a := t.arena
 	if a.free > 0 {
 		a.free--
@@ -221,9 +234,11 @@ func (p *Pool) resume(t *Task) {
 }
 
 func (p *Pool) park(ctx context.Context, t *Task, ready <-chan struct{}, what Wait) error {
-	p.give(ctx, t, what)
+	gave := p.give(ctx, t, what)
 	err := p.await(ctx, t, ready)
-	p.resume(t)
+	if gave {
+		p.resume(t)
+	}
 	return err
 }
 
@@ -249,28 +264,32 @@ func (p *Pool) await(ctx context.Context, t *Task, ready <-chan struct{}) error 
 func (p *Pool) woken(*Task)   {}
 func (p *Pool) breathe(*Task) {}
 
-// doom ends the waits of parked tasks, now and from now on.
-func (p *Pool) doom(why error, all ...*Task) {
+// doom ends the waits of tasks, if what was seen of them is so still, which same
+// says under mu.
+func (p *Pool) doom(why error, all []*Task, same func() bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !same() {
+		return false
+	}
 	for _, t := range all {
-		if t.state == Parked {
-			t.doom = why
-		}
+		t.doom = why
 	}
 	close(p.doomed)
 	p.doomed = make(chan struct{})
+	return true
 }
 
 // settle is how often Close looks whether what still lives moves.
 const settle = 5 * time.Millisecond
 
 // Close takes no more tasks from outside and waits for those that live, children
-// that they still start included. When all that is left waits for nothing that a
-// task or a device is about to give, those waits are ended with ErrClosed. A
-// task that runs on for longer than Grace, in code that is not Weir's, is given
-// up. Both are named in the error, an ErrLeak each. A second Close waits too, and
-// answers nil.
+// that they still start included, and for devices. When all that is left waits for
+// nothing that a task or a device is about to give, those waits, and any later
+// ones of the same tasks, are ended with ErrClosed. When a task runs on for longer
+// than Grace, in code that is not Weir's, the waits of the others are ended so too,
+// and after another Grace what still lives is given up. Each is named in the error,
+// an ErrLeak. A second Close waits too, and answers nil.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	again := p.closing
@@ -310,6 +329,8 @@ func (p *Pool) drain() (errs []error) {
 	p.mu.Unlock()
 	tick := time.NewTicker(settle)
 	defer tick.Stop()
+	closed := &weir.Error{Op: "scheduler.Close", Kind: weir.KindLogic, Message: "the wait was ended: the scheduler is closed", Err: weir.ErrClosed}
+	named := map[*Task]bool{}
 	var changes uint64
 	moved := time.Now()
 	for {
@@ -318,42 +339,84 @@ func (p *Pool) drain() (errs []error) {
 			return errs
 		case <-tick.C:
 		}
-		p.mu.Lock()
-		if changes != p.changes {
-			changes, moved = p.changes, time.Now()
+		s := p.survey()
+		if s.changes != changes {
+			changes, moved = s.changes, time.Now()
+			continue
 		}
-		p.mu.Unlock()
 		long := time.Since(moved) >= p.options.Grace
-		switch stuck, awake := p.stuck(); {
-		case len(stuck) > 0 && (!awake || long):
-			for _, t := range stuck {
-				errs = append(errs, leaked(t, "still waits for "+t.waits()))
-			}
-			p.doom(&weir.Error{Op: "scheduler.Close", Kind: weir.KindLogic, Message: "the wait was ended: the scheduler is closed", Err: weir.ErrClosed}, stuck...)
-		case long:
-			for _, t := range p.live() {
-				errs = append(errs, leaked(t, "still runs, in code that is not Weir's"))
-			}
-			p.mu.Lock()
-			p.idle.Remove(ended)
-			p.mu.Unlock()
-			return errs
+		if s.device || (s.awake || len(s.others) > 0) && !long {
+			continue
 		}
+		var found []error
+		for _, t := range s.parked {
+			if what, _ := t.parkedOn(); what != nil && !named[t] {
+				found = append(found, leaked(t, "still waits for "+what.String()))
+			}
+		}
+		if len(found) > 0 {
+			if p.doom(closed, s.parked, func() bool { return p.changes == changes }) {
+				errs = append(errs, found...)
+				for _, t := range s.parked {
+					named[t] = true
+				}
+			}
+			moved = time.Now()
+			continue
+		}
+		if len(s.others) == 0 {
+			continue
+		}
+		for _, t := range s.others {
+			if !named[t] {
+				errs = append(errs, leaked(t, t.holdup()))
+			}
+		}
+		p.mu.Lock()
+		p.idle.Remove(ended)
+		p.mu.Unlock()
+		return errs
 	}
 }
 
-// stuck lists all tasks that live, if each waits, and for what no device ends;
-// awake says that one of them may be about to go on.
-func (p *Pool) stuck() (all []*Task, awake bool) {
-	all = p.live()
-	for _, t := range all {
-		what := t.parkedOn()
-		if what == nil || what.Ends() == ByDevice {
-			return nil, false
+// survey is what the tasks that live do.
+type survey struct {
+	changes uint64  // if as many as before, all of it was so at once
+	parked  []*Task // for what no device is about to give
+	others  []*Task // that do not wait
+	device  bool    // one waits for a device
+	awake   bool    // a parked one is about to go on
+}
+
+func (p *Pool) survey() (s survey) {
+	for _, t := range p.live() {
+		what, _ := t.parkedOn()
+		switch {
+		case what == nil:
+			s.others = append(s.others, t)
+		case what.Ends() >= ByQueue:
+			s.device = true
+		default:
+			s.parked = append(s.parked, t)
+			s.awake = s.awake || t.awake.Load() || t.over() != nil
 		}
-		awake = awake || t.awake.Load() || t.over() != nil
 	}
-	return all, awake
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.changes = p.changes
+	return s
+}
+
+// holdup is why a task that does not wait has not ended.
+func (t *Task) holdup() string {
+	b := t.table()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch t.state {
+	case Queued, Resuming:
+		return "never got a lane"
+	}
+	return "still runs, in code that is not Weir's"
 }
 
 func leaked(t *Task, how string) error {
@@ -371,13 +434,35 @@ func (p *Pool) watch() {
 			return
 		case <-tick.C:
 		}
-		circle := circleOf(p.live())
+		all := p.live()
+		in := jammed(all, nil)
+		if len(in) == 0 {
+			continue
+		}
+		in = jammed(all, in)
+		circle := circleOf(all, func(t *Task) (next []*Task) {
+			if in[t] != nil {
+				for _, h := range in[t].holders {
+					if in[h] != nil {
+						next = append(next, h)
+					}
+				}
+			}
+			return next
+		})
 		if circle == nil {
 			continue
 		}
 		d := deadlock(circle, circle)
-		p.doom(d, circle...)
-		if p.options.OnDeadlock != nil {
+		same := func() bool {
+			for _, t := range circle {
+				if t.state != Parked || t.waits != in[t].wait || t.awake.Load() {
+					return false
+				}
+			}
+			return true
+		}
+		if p.doom(d, circle, same) && p.options.OnDeadlock != nil {
 			p.options.OnDeadlock(d)
 		}
 	}

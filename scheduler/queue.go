@@ -43,6 +43,9 @@ func (q *Queue[T]) Push(ctx context.Context) *Waiter[T] {
 		w = &Waiter[T]{ready: make(chan struct{}, 1)}
 	}
 	w.queue, w.prev, w.task = q, q.last, TaskOf(ctx)
+	if w.task != nil {
+		w.task.awake.Store(false)
+	}
 	if q.last != nil {
 		q.last.next = w
 	} else {
@@ -93,9 +96,12 @@ func (q *Queue[T]) unlink(w *Waiter[T]) {
 func (w *Waiter[T]) Deliver(value T, err error) {
 	w.value, w.err = value, err
 	t := w.task // whoever takes the token may recycle w
+	if t != nil {
+		t.awake.Store(true)
+	}
 	w.ready <- struct{}{}
 	if t != nil {
-		t.woken()
+		t.home.woken(t)
 	}
 }
 

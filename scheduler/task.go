@@ -78,7 +78,9 @@ func (s State) String() string {
 }
 
 // Task is a goroutine that holds a lane of its scheduler while it runs. It is
-// the context of its function: the caller's, and what says who runs.
+// the context of its function: the caller's, and what says who runs. So it is for
+// the task's goroutine; of others that wait under it, one at a time gives the lane
+// back, and none after the task's end.
 type Task struct {
 	context.Context
 	home  home
@@ -88,17 +90,18 @@ type Task struct {
 	run   func(context.Context) error
 	gates []Gate
 	few   [3]Gate // where gates lie, if there are no more
-	id    uint64
 	site  callers.Site
 	stack string // of its creation; Full
 
-	awake atomic.Bool // a hint that its wait has ended, for who looks for stalls
+	id    atomic.Uint64 // 0 until it is started, which may be after its gates have shown it around
+	awake atomic.Bool   // what it waits for in a queue is there, or is about to be
 
 	// Under the table's mutex.
 	state      State
 	what       Wait            // what a parked one waits for
 	waiting    context.Context // whose end ends the wait
 	doom       error           // ends its wait
+	waits      uint64          // how many there were
 	err        error
 	ran        bool
 	joiners    Queue[struct{}]
@@ -124,7 +127,7 @@ func (t *Task) Value(key any) any {
 func (t *Task) Name() string { return t.name }
 
 // String is its name and number, as in messages.
-func (t *Task) String() string { return fmt.Sprintf("task %q (#%d)", t.name, t.id) }
+func (t *Task) String() string { return fmt.Sprintf("task %q (#%d)", t.name, t.id.Load()) }
 
 // Site is where it was made.
 func (t *Task) Site() callers.Site { return t.site }
@@ -135,10 +138,12 @@ func (t *Task) Yield(what Wait) { t.home.yield(t, what) }
 // Resume waits until a lane is free again.
 func (t *Task) Resume() { t.home.resume(t) }
 
-// woken says that what it waits for may be there.
-func (t *Task) woken() {
-	t.awake.Store(true)
-	t.home.woken(t)
+// table is that of its scheduler; of a task that was not started, nowhere's.
+func (t *Task) table() *table {
+	if t.id.Load() == 0 {
+		return &nowhere.table
+	}
+	return t.home.list()
 }
 
 // Breathe gives other tasks a turn, where the debug scheduler decides whose it
@@ -149,10 +154,10 @@ func Breathe(ctx context.Context) {
 	}
 }
 
-// Wait parks until t has ended, and answers its failure. If ctx ends first, its
-// cause is in the error, and t goes on.
+// Wait parks until t, which was started or refused, has ended, and answers its
+// failure. If ctx ends first, its cause is in the error, and t goes on.
 func (t *Task) Wait(ctx context.Context) error {
-	b := t.home.list()
+	b := t.table()
 	b.mu.Lock()
 	if t.state == Ended {
 		defer b.mu.Unlock()
@@ -202,11 +207,11 @@ func (t *Task) end(err error) {
 	for _, g := range t.gates {
 		g.End(t, err)
 	}
-	b := t.home.list()
+	b := t.table()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t.err = err
-	if t.id != 0 {
+	if t.id.Load() != 0 {
 		b.remove(t)
 	}
 	t.state = Ended
@@ -218,7 +223,7 @@ func (t *Task) end(err error) {
 
 // Refused is why the task was never started, if it was not.
 func (t *Task) Refused() error {
-	b := t.home.list()
+	b := t.table()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t.ran {
@@ -285,16 +290,22 @@ type table struct {
 // DefaultLimit is how many tasks a scheduler takes at once unless told.
 const DefaultLimit = 1 << 20
 
-// enter takes a task in, which is queued; the error is why it is not to run. It is
-// called under mu.
-func (b *table) enter(h home, t *Task) error {
-	if t.id != 0 {
+// enter takes a task in, which is queued; the error is why it is not to run.
+func (b *table) enter(h home, t *Task, stack string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t.id.Load() != 0 {
 		panic(fmt.Sprintf("scheduler: %v is started twice", t))
 	}
-	t.home = h
-	b.nextID++
-	t.id = b.nextID
 	b.counts.Started++
+	if err := b.refusal(t); err != nil {
+		b.counts.Ended++
+		b.counts.Failed++
+		return err
+	}
+	b.nextID++
+	t.home, t.stack = h, stack
+	t.id.Store(b.nextID)
 	b.counts.Live++
 	b.counts.Queued++
 	b.changes++
@@ -304,13 +315,20 @@ func (b *table) enter(h home, t *Task) error {
 		b.first = t
 	}
 	b.last = t
-	inside := TaskOf(t.Context) != nil
+	return nil
+}
+
+// refusal is why t cannot be taken in, if it cannot: once the scheduler closes,
+// only tasks of its own that live start others. It is called under mu.
+func (b *table) refusal(t *Task) error {
+	by := TaskOf(t.Context)
+	inside := by != nil && by.table() == b && by.state != Ended
 	switch {
 	case b.closed, b.closing && !inside:
 		return &weir.Error{Op: "scheduler.Start", Kind: weir.KindLogic, Message: fmt.Sprintf("task %q: the scheduler is closed", t.name), Err: weir.ErrClosed}
-	case b.counts.Live > b.limit:
+	case b.counts.Live >= b.limit:
 		return &weir.Error{Op: "scheduler.Start", Kind: weir.KindLogic, Err: weir.ErrLimit,
-			Message: fmt.Sprintf("task %q: %d tasks live; expected at most %d (Options.Limit)", t.name, b.counts.Live-1, b.limit)}
+			Message: fmt.Sprintf("task %q: %d tasks live; expected fewer than %d (Options.Limit)", t.name, b.counts.Live, b.limit)}
 	}
 	return nil
 }
@@ -357,6 +375,8 @@ func (b *table) move(t *Task, to State) {
 	t.state = to
 	if to != Parked {
 		t.what, t.waiting = nil, nil
+	} else {
+		t.waits++
 	}
 }
 
@@ -383,17 +403,14 @@ func (b *table) live() []*Task {
 // admit is enter for a task that was just made; false if it has ended, now or
 // before.
 func (b *table) admit(h home, t *Task) bool {
+	if t.id.Load() == 0 && t.state == Ended { // its caller's alone until it is started
+		return false
+	}
 	stack := ""
 	if b.level == Full {
 		stack = callers.Stack()
 	}
-	if t.Refused() != nil {
-		return false
-	}
-	b.mu.Lock()
-	t.stack = stack
-	err := b.enter(h, t)
-	b.mu.Unlock()
+	err := b.enter(h, t, stack)
 	if err != nil {
 		t.end(err)
 	}

@@ -11,7 +11,9 @@ type Wait interface {
 	String() string
 	// Ends says who ends it, as things stand.
 	Ends() Ending
-	// Holders are the tasks that can end it, as far as is known.
+	// Holders are the tasks that can end it, as far as is known. A wait ByHolder is
+	// ended by any one of them, so a nil stands for each holder that is no task; one
+	// ByTask by all of them together.
 	Holders() []*Task
 }
 
@@ -23,6 +25,9 @@ const (
 	ByTask Ending = iota
 	// ByHolder: whoever holds what is waited for, or a device after that.
 	ByHolder
+	// ByQueue: a device is to give something to the first in the queue. That need
+	// not be who waits, who then needs the help of those before.
+	ByQueue
 	// ByDevice: a device, without anybody's help.
 	ByDevice
 )
@@ -67,21 +72,19 @@ func TaskOf(ctx context.Context) *Task {
 	return t
 }
 
-// As answers ctx for work that the task of by does: with ctx's values and end, and
-// by's lane and scheduler.
-func As(ctx, by context.Context) context.Context { return as{ctx, TaskOf(by)} }
+// As answers ctx for work that whoever by is the context of does: with ctx's
+// values and end, and by's lane and scheduler, or none if by has none.
+func As(ctx, by context.Context) context.Context { return as{ctx, by} }
 
 type as struct {
 	context.Context
-	task *Task
+	by context.Context
 }
 
 func (a as) Value(key any) any {
-	if a.task != nil {
-		switch key.(type) {
-		case laneKey, schedulerKey:
-			return a.task.Value(key)
-		}
+	switch key.(type) {
+	case laneKey, schedulerKey:
+		return a.by.Value(key)
 	}
 	return a.Context.Value(key)
 }
@@ -101,8 +104,9 @@ func Of(ctx context.Context) Scheduler {
 // Park waits until ready is closed or sends, or until ctx ends, whose cause it
 // then answers. When both hold, ready wins. The lane of a task is given back
 // while it waits, and its scheduler may end the wait: with a *Deadlock, or with
-// ErrClosed. Outside a task, under the context of a debug scheduler, tasks run
-// meanwhile on the calling goroutine's time.
+// ErrClosed. What tasks or holders end comes by a Queue, since only its waiters
+// are known to be woken. Outside a task, under the context of a debug scheduler,
+// tasks run meanwhile on the calling goroutine's time.
 func Park(ctx context.Context, ready <-chan struct{}, what Wait) error {
 	select {
 	case <-ready:
