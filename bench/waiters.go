@@ -211,7 +211,7 @@ func firstComeFirstServed(q queue, start starter, n int) error {
 		}
 	}
 	cancel()
-	for patience := time.Now().Add(10 * time.Second); q.waiting() > len(stay) && time.Now().Before(patience); {
+	for patience := time.Now().Add(time.Minute); q.waiting() > len(stay) && time.Now().Before(patience); {
 		goruntime.Gosched()
 	}
 	left := n - q.waiting()

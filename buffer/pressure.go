@@ -1,10 +1,6 @@
 package buffer
 
-import (
-	"time"
-
-	"github.com/weirgo/weir/internal/garbage"
-)
+import "github.com/weirgo/weir/internal/garbage"
 
 // Go's collector sees a few hundred bytes of each buffer, whatever memory it
 // stands for, so a program that leaves buffers to it would gather gigabytes
@@ -15,10 +11,7 @@ import (
 // background it would fall behind. Others go on until use has doubled once more,
 // and then wait for it. All waits are bounded: finalizers are anybody's.
 
-const (
-	leastPressure = 256 << 20   // the use below which no collection is run
-	finalizerWait = time.Second // for the finalizers of one; on a busy machine they take their time
-)
+const leastPressure = 256 << 20 // the use below which no collection is run
 
 // relieve collects garbage if use has grown so far that it is due.
 func (m *Memory) relieve() {
@@ -41,7 +34,7 @@ func (m *Memory) relieve() {
 	m.collecting = running
 	before := m.taken
 	m.mu.Unlock()
-	if garbage.Round(finalizerWait) {
+	if garbage.Round() {
 		m.quiesce()
 	}
 	m.mu.Lock()

@@ -151,7 +151,7 @@ func soon(tb rapid.TB, do func()) {
 	arrives(tb, done)
 }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // arrives waits for what must happen without further help.
 func arrives(tb rapid.TB, done <-chan struct{}) {

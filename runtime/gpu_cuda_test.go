@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -159,11 +160,12 @@ func eventfds(t testing.TB) (n int) {
 // on its own.
 func awaitEventfds(t testing.TB, want int) {
 	t.Helper()
-	for deadline := time.After(30 * time.Second); eventfds(t) != want; {
+	for deadline := time.After(time.Minute); eventfds(t) != want; {
 		select {
 		case <-deadline:
 			t.Fatalf("there are %d eventfds; expected %d", eventfds(t), want)
 		default:
+			goruntime.Gosched()
 		}
 	}
 }
@@ -197,6 +199,7 @@ func TestAStartOnGPUsMakesStreamsAloneAndCloseLeavesNothing(t *testing.T) {
 	before := cudatest.Count("cuLaunchHostFunc")
 	go func() { wait <- c.Wait(ctx) }()
 	for cudatest.Count("cuLaunchHostFunc") == before { // until it has asked for a notification
+		goruntime.Gosched()
 	}
 	release()
 	if err := errors.Join(<-wait, s.Release()); err != nil {
@@ -243,6 +246,7 @@ func TestALostGPUWakesEveryWaiterWithTheCauseAndOthersGoOn(t *testing.T) {
 		if _, _, _, waiting := dead.Streams().Counts(); waiting == 2 {
 			break
 		}
+		goruntime.Gosched()
 	}
 	cause := cudatest.Kill(dead.Device().Driver())
 	for range waits {
@@ -322,6 +326,7 @@ func TestWaitersGetOnThoughCallbacksNeverCome(t *testing.T) {
 		answers <- err
 	}()
 	for cudatest.Count("cuLaunchHostFunc") < before+lost { // both have armed theirs
+		goruntime.Gosched()
 	}
 	release()
 	for range 2 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -66,12 +67,13 @@ func left() string {
 // and fails the test when the simulator saw misuse, or holds more than before.
 func expectLeft(t *testing.T, before string) {
 	t.Helper()
-	for deadline := time.After(30 * time.Second); left() != before; {
+	for deadline := time.After(time.Minute); left() != before; {
 		select {
 		case <-deadline:
 			t.Errorf("the test left %s", left())
 			return
 		default:
+			goruntime.Gosched()
 		}
 	}
 	if misuse := cudatest.Misuse(); misuse != "" {
@@ -136,11 +138,12 @@ func revived(t *testing.T) driver.Family {
 	if !cudatest.Simulated() {
 		return hardware()
 	}
-	for deadline := time.After(30 * time.Second); cudatest.Live("context") != 0; {
+	for deadline := time.After(time.Minute); cudatest.Live("context") != 0; {
 		select {
 		case <-deadline:
 			t.Fatalf("%d contexts live", cudatest.Live("context"))
 		default:
+			goruntime.Gosched()
 		}
 	}
 	cudatest.Revive(0)

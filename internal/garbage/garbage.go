@@ -8,9 +8,13 @@ import (
 	"time"
 )
 
-// Round runs the collector once and waits at most patience until the finalizers
-// that it found have run; false if they had not.
-func Round(patience time.Duration) bool {
+// patience is how long finalizers get: on a busy machine their goroutine may not
+// run for long, and giving up early leaves garbage that counts as live.
+const patience = time.Second
+
+// Round runs the collector once and waits, for at most a second, until the
+// finalizers that it found have run; false if they had not.
+func Round() bool {
 	set, done := make(chan struct{}), make(chan struct{})
 	go func() { // whose stack, unlike the caller's, can't keep the sentinel
 		goruntime.SetFinalizer(&[16]byte{}, func(*[16]byte) { close(done) })
@@ -28,9 +32,6 @@ func Round(patience time.Duration) bool {
 	}
 }
 
-// patience is how long All waits for one round.
-const patience = 200 * time.Millisecond
-
 // All collects everything that is unreachable. Finalizers run in batches, and a
 // batch may begin while the collection that filled it still sweeps; the third
 // round's are in a later batch than anything that the first collection found.
@@ -38,7 +39,7 @@ const patience = 200 * time.Millisecond
 func All() {
 	late := 0
 	for done := 0; done < 3; {
-		if Round(patience) {
+		if Round() {
 			done++
 		} else if late++; late == 2 { // once is a stale word on a stack that kept the sentinel
 			return

@@ -309,8 +309,11 @@ func TestSVDStaysWithinTheBudgetOfCores(t *testing.T) {
 			all.Go(func() { d.run(t, l) })
 		}
 		all.Wait()
-		if running.Load() != 0 || most.Load() != budget {
-			t.Errorf("%d threads at most and %d at the end; expected %d and 0", most.Load(), running.Load(), budget)
+		if running.Load() != 0 || most.Load() > budget {
+			t.Errorf("%d threads at most and %d at the end; expected at most %d and 0", most.Load(), running.Load(), budget)
+		}
+		if threaded := l.ext == nil || l.ext.threads > 1; threaded && most.Load() < budget {
+			t.Errorf("never more than %d threads; expected a large one to have %d", most.Load(), budget)
 		}
 	})
 }

@@ -5,6 +5,7 @@ package cuda_test
 import (
 	"fmt"
 	"os"
+	goruntime "runtime"
 	"testing"
 	"time"
 
@@ -70,11 +71,12 @@ func simulated(t testing.TB) {
 // may be a notification's, which the reader gives up.
 func awaitNone(t testing.TB, kind string) {
 	t.Helper()
-	for deadline := time.After(30 * time.Second); cudatest.Live(kind) != 0; {
+	for deadline := time.After(time.Minute); cudatest.Live(kind) != 0; {
 		select {
 		case <-deadline:
 			t.Fatalf("%d of kind %s live", cudatest.Live(kind), kind)
 		default:
+			goruntime.Gosched()
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // patience is how long anything may take before it counts as hanging. The
 // suite's own test shortens it.
-var patience = 30 * time.Second
+var patience = time.Minute
 
 // tb is what *testing.T and *rapid.T have in common.
 type tb interface {

@@ -114,7 +114,7 @@ func TestProductsThatFaultGiveTheirCoresBack(t *testing.T) {
 			if !errors.Is(err, weir.ErrDeviceLost) {
 				t.Errorf("the product at an unmapped address answers %v", err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("product %d waits for a core that a faulted product kept", i)
 		}
 		_, _ = b.Destroy(), s.Destroy()

@@ -9,6 +9,7 @@ import "C"
 import (
 	"fmt"
 	"os"
+	goruntime "runtime"
 	"strings"
 	"time"
 	"unsafe"
@@ -28,10 +29,10 @@ func Simulator() string {
 
 // patience is for what ends on its own: the last reference to a context may be
 // a notification's, which its reader gives up.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Left waits until nothing of the driver's lives, and answers what still does
-// after half a minute, and what was misused, a line each; "" is as it should be.
+// after a minute, and what was misused, a line each; "" is as it should be.
 // With names it looks at those kinds alone. What a device had when it died may
 // stay until Revive; handles of cuBLAS and cuSOLVER, which are not the driver's,
 // stay for ever.
@@ -53,6 +54,7 @@ func Left(kinds ...string) string {
 		case <-deadline:
 			return left.String() + Misuse()
 		default:
+			goruntime.Gosched()
 		}
 	}
 }
