@@ -52,5 +52,5 @@ func allocationsOf(c Case) (n *int64, err error) {
 	if trial.Close != nil {
 		defer func() { err = errors.Join(err, trial.Close()) }()
 	}
-	return allocations(trial.Value)
+	return allocations(trial.mallocs)
 }

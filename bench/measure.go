@@ -80,26 +80,40 @@ func calibrate(loop Loop, least time.Duration) (int, error) {
 	}
 }
 
-// allocations is how many heap allocations an operation of the loop makes: the
-// whole part of the average, as testing.AllocsPerRun has it, so that what the
-// rest of the process allocates meanwhile does not count; the least of three
-// attempts.
-func allocations(loop Loop) (*int64, error) {
+// allocations is how many heap allocations an operation makes: the whole part of
+// the average, as testing.AllocsPerRun has it, so that what the rest of the process
+// allocates meanwhile does not count; the least of three attempts.
+func allocations(mallocs func(n int) (int64, error)) (*int64, error) {
 	const operations = 200
-	if _, err := loop(operations); err != nil { // fills pools
+	if _, err := mallocs(operations); err != nil { // fills pools
 		return nil, err
 	}
 	var least *int64
 	for range 3 {
-		var before, after goruntime.MemStats
-		goruntime.ReadMemStats(&before)
-		if _, err := loop(operations); err != nil {
+		n, err := mallocs(operations)
+		if err != nil {
 			return nil, err
 		}
-		goruntime.ReadMemStats(&after)
-		if n := int64(after.Mallocs-before.Mallocs) / operations; least == nil || n < *least {
+		if n /= operations; least == nil || n < *least {
 			least = &n
 		}
 	}
 	return least, nil
+}
+
+// mallocs counts the heap allocations of n operations of the value.
+func (t *Trial) mallocs(n int) (int64, error) {
+	if t.Mallocs != nil {
+		return t.Mallocs(n)
+	}
+	return t.Value.mallocs(n)
+}
+
+// mallocs counts the heap allocations of n operations.
+func (l Loop) mallocs(n int) (int64, error) {
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	_, err := l(n)
+	goruntime.ReadMemStats(&after)
+	return int64(after.Mallocs - before.Mallocs), err
 }

@@ -109,7 +109,7 @@ func TestAllocationsAreCountedForEachOperation(t *testing.T) {
 				escaped = new([64]byte)
 			}
 			return nil
-		}))
+		}).mallocs)
 		if err != nil || *got != want {
 			t.Errorf("%v allocations, %v; expected %d", got, err, want)
 		}

@@ -102,10 +102,10 @@ func (c *Case) run(ctx context.Context, e effort, res *Result, tick func(part fl
 		return err
 	}
 	if t.Allocs {
-		if res.Allocs, err = allocations(t.Value); err != nil {
+		if res.Allocs, err = allocations(t.mallocs); err != nil {
 			return err
 		}
-		if res.FloorAllocs, err = allocations(t.Floor); err != nil {
+		if res.FloorAllocs, err = allocations(t.Floor.mallocs); err != nil {
 			return err
 		}
 	}

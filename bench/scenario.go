@@ -69,6 +69,9 @@ type Trial struct {
 	Fixed int
 	// Allocs asks for the heap allocations of one operation of each.
 	Allocs bool
+	// Mallocs answers how many heap allocations n operations of the value make,
+	// where its loop makes others too; nil where it does not.
+	Mallocs func(n int) (int64, error)
 	// Check compares the results of value and floor and whatever else must
 	// hold. It runs before anything is timed.
 	Check func() error
@@ -123,7 +126,7 @@ type Figure struct {
 
 // Scenarios lists all scenarios in the order in which they run.
 func Scenarios() []Scenario {
-	return []Scenario{gemmLarge, gemmSmall, leases, ledger, reads, waiters, events, tasks, parked,
+	return []Scenario{gemmLarge, gemmSmall, leases, ledger, reads, waiters, events, tasks, parked, flowSubmit,
 		gpuGemm, gpuSmall, gpuChain, gpuStreams, gpuCopy, gpuFlat, gpuStart, gpuCalls}
 }
 
