@@ -67,8 +67,7 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 	if write {
 		op = "buffer.Write"
 	}
-	if b == nil || b.core == nil { // as the Buffer method of no array answers
-		a.err = weir.Argf(op, "the buffer is %s; expected one that a Memory made", map[bool]string{true: "nil", false: "the zero Buffer"}[b == nil])
+	if a.err = b.usable(op); a.err != nil { // as the Buffer method of no array answers
 		return 0
 	}
 	c := b.core

@@ -7,6 +7,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
@@ -20,23 +21,37 @@ type Ptr = driver.Ptr
 
 // Buffer is one logical allocation. It is made by Memory and must not be
 // copied.
+//
+// Nil and the zero Buffer are no buffers. What answers an error refuses them with
+// an ErrArgument, but for Free, which does nothing; the other methods have zero
+// values for them.
 type Buffer struct {
 	core *core
 	gen  uint64
+}
+
+func (b *Buffer) none() bool { return b == nil || b.core == nil }
+
+// usable refuses what no Memory made.
+func (b *Buffer) usable(op string) error {
+	if b.none() {
+		return weir.Argf(op, "the buffer is %s; expected one that a Memory made", map[bool]string{true: "nil", false: "the zero Buffer"}[b == nil])
+	}
+	return nil
 }
 
 // core is what a Buffer names: kept apart from it so that the collector can
 // find the Buffer unreachable while the ledger is still needed, and reused for
 // a later Buffer with another generation.
 //
-// mu guards everything but memory and is held for a few instructions; nothing
+// mu guards everything but memory, and is held for a few instructions; nothing
 // waits and no driver call happens under it. While writing is true the
 // completions do not change, since no other access can end.
 type core struct {
 	memory *Memory
 
 	mu      sync.Mutex
-	gen     uint64 // even: not in use
+	gen     atomic.Uint64 // even: not in use; written under mu
 	block   *block
 	offset  int64
 	bytes   int64
@@ -50,17 +65,20 @@ type core struct {
 
 // Bytes is the size; 0 after Free.
 func (b *Buffer) Bytes() int64 {
+	if b.none() {
+		return 0
+	}
 	b.core.mu.Lock()
 	defer b.core.mu.Unlock()
-	if b.core.gen != b.gen {
+	if b.core.gen.Load() != b.gen {
 		return 0
 	}
 	return b.core.bytes
 }
 
-// Memory is the device memory that the buffer lies in; nil of a zero Buffer.
+// Memory is the device memory that the buffer lies in.
 func (b *Buffer) Memory() *Memory {
-	if b.core == nil {
+	if b.none() {
 		return nil
 	}
 	return b.core.memory
@@ -68,9 +86,10 @@ func (b *Buffer) Memory() *Memory {
 
 // Live says whether the buffer has not been freed.
 func (b *Buffer) Live() bool {
-	b.core.mu.Lock()
-	defer b.core.mu.Unlock()
-	return b.core.gen == b.gen
+	if b.none() {
+		return false
+	}
+	return b.core.gen.Load() == b.gen
 }
 
 func (c *core) gone(op string) error {
@@ -94,6 +113,9 @@ func (c *core) conflict(op string) error {
 // waiting. A second Free does nothing. While an access is open it is an
 // ErrBusy and the buffer stays.
 func (b *Buffer) Free() error {
+	if b.none() {
+		return nil
+	}
 	err := b.core.free(b.gen)
 	if !errors.Is(err, weir.ErrBusy) {
 		goruntime.SetFinalizer(b, nil)
@@ -103,7 +125,7 @@ func (b *Buffer) Free() error {
 
 func (c *core) free(gen uint64) error {
 	c.mu.Lock()
-	if c.gen != gen {
+	if c.gen.Load() != gen {
 		c.mu.Unlock()
 		return nil
 	}
@@ -120,7 +142,7 @@ func (c *core) free(gen uint64) error {
 
 // reset ends the core's generation.
 func (c *core) reset() {
-	c.gen++
+	c.gen.Add(1)
 	c.block, c.offset, c.bytes, c.stack = nil, 0, 0, ""
 	c.writer, c.met = stream.Completion{}, 0
 	clear(c.readers)
@@ -154,10 +176,13 @@ type Range struct{ Offset, Bytes int64 }
 // buffer is as it was.
 func (b *Buffer) Partition(ranges ...Range) ([]*Buffer, error) {
 	const op = "buffer.Partition"
+	if err := b.usable(op); err != nil {
+		return nil, err
+	}
 	c := b.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gen != b.gen {
+	if c.gen.Load() != b.gen {
 		return nil, c.gone(op)
 	}
 	if c.reading > 0 || c.writing {
@@ -180,12 +205,12 @@ func (b *Buffer) Partition(ranges ...Range) ([]*Buffer, error) {
 	for i, r := range ranges {
 		part := m.newCore()
 		part.mu.Lock()
-		part.gen++
+		part.gen.Add(1)
 		part.block, part.offset, part.bytes = c.block, c.offset+r.Offset, r.Bytes
 		part.writer = c.writer
 		part.readers = append(part.readers, c.readers...)
 		part.stack = m.stack()
-		parts[i] = &Buffer{part, part.gen}
+		parts[i] = &Buffer{part, part.gen.Load()}
 		part.mu.Unlock()
 		parts[i].watch()
 	}
@@ -215,6 +240,12 @@ func (b *Buffer) HostWrite(ctx context.Context, fn func([]byte) error) error {
 }
 
 func (b *Buffer) host(ctx context.Context, op string, write bool, fn func([]byte) error) error {
+	if err := b.usable(op); err != nil {
+		return err
+	}
+	if fn == nil {
+		return weir.Argf(op, "the function is nil; expected one that takes the contents")
+	}
 	c := b.core
 	defer goruntime.KeepAlive(b) // the collector frees no buffer that fn uses
 	for {
@@ -242,11 +273,15 @@ func (c *core) during(write bool, memory []byte, fn func([]byte) error) error {
 
 // Wait waits until the latest writer is done, or ctx ends. It opens no access.
 func (b *Buffer) Wait(ctx context.Context) error {
+	const op = "buffer.Wait"
+	if err := b.usable(op); err != nil {
+		return err
+	}
 	c := b.core
 	c.mu.Lock()
-	if c.gen != b.gen {
+	if c.gen.Load() != b.gen {
 		defer c.mu.Unlock()
-		return c.gone("buffer.Wait")
+		return c.gone(op)
 	}
 	writer := c.writer
 	c.mu.Unlock()
@@ -256,7 +291,7 @@ func (b *Buffer) Wait(ctx context.Context) error {
 // await waits for what an access from the host would have to wait for.
 func (c *core) await(ctx context.Context, op string, gen uint64, write bool) error {
 	c.mu.Lock()
-	if c.gen != gen {
+	if c.gen.Load() != gen {
 		defer c.mu.Unlock()
 		return c.gone(op)
 	}
@@ -301,7 +336,7 @@ func (c *core) settled(writer stream.Completion, write bool) bool {
 func (c *core) enter(op string, gen uint64, write bool) (e entered, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gen != gen {
+	if c.gen.Load() != gen {
 		return e, c.gone(op)
 	}
 	if c.writing || write && c.reading > 0 {

@@ -157,7 +157,7 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) error {
 	m.stats.HighUsed = max(m.stats.HighUsed, m.stats.Used)
 	m.mu.Unlock()
 	c.mu.Lock()
-	c.gen++
+	c.gen.Add(1)
 	c.block, c.offset, c.bytes = blk, 0, bytes
 	for _, r := range blk.residue {
 		c.readers = addReader(c.readers, r)
@@ -165,7 +165,7 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) error {
 	clear(blk.residue)
 	blk.residue, blk.fresh = blk.residue[:0], false
 	c.stack = m.stack()
-	b.core, b.gen = c, c.gen
+	b.core, b.gen = c, c.gen.Load()
 	c.mu.Unlock()
 	b.watch()
 	return nil
@@ -394,7 +394,7 @@ func (m *Memory) Live() []runtime.Leak {
 	var live []runtime.Leak
 	for _, c := range cores {
 		c.mu.Lock()
-		if c.gen%2 == 1 {
+		if c.gen.Load()%2 == 1 {
 			live = append(live, runtime.Leak{Kind: "buffer", Bytes: c.bytes, Device: m.drv.Name(), Stack: c.stack})
 		}
 		c.mu.Unlock()

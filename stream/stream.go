@@ -81,6 +81,9 @@ func (s Stream) Native() (uintptr, error) {
 // device work. If it panics the device is lost, as a GPU is whose kernel faults;
 // every later call answers where it panicked.
 func (s Stream) Call(fn func()) error {
+	if fn == nil { // it would panic on the device, which would be lost
+		return weir.Argf("stream.Call", "the function is nil; expected one to run")
+	}
 	d, err := s.Submit()
 	if err != nil {
 		return err
