@@ -49,6 +49,8 @@ func (a *app) run(args []string) (status int) {
 			status = failed
 		}
 	}()
+	out := &output{Writer: a.stdout}
+	a.stdout = out
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	root := newRootCommand(a)
@@ -62,6 +64,9 @@ func (a *app) run(args []string) (status int) {
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	switch {
+	case out.err != nil && (err == nil || !running):
+		a.report(out.err)
+		return failed
 	case err == nil && len(args) > 0:
 		return succeeded
 	case err == nil:
@@ -77,6 +82,21 @@ func (a *app) run(args []string) (status int) {
 	}
 	a.report(err)
 	return failed
+}
+
+// output is standard output that remembers the first failure to write: cobra
+// passes over those of help, and takes those of --version for wrong usage.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // warn says, before work that multiplies, that a library which was asked for by

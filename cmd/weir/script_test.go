@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 		"weir":            main,
 		"weir-interrupts": disturbed(sending(syscall.SIGINT)),
 		"weir-terminates": disturbed(sending(syscall.SIGTERM)),
+		"weir-hangs-up":   disturbed(sending(syscall.SIGHUP)),
 		"weir-stalls":     disturbed(func(ctx context.Context) { <-ctx.Done() }),
 		"weir-heeds-not": disturbed(func(ctx context.Context) {
 			sending(syscall.SIGINT)(ctx)

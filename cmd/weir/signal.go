@@ -17,12 +17,16 @@ func (e signalError) Error() string {
 	return e.number.String()
 }
 
-// untilSignal answers a context that SIGINT and SIGTERM end. Only the first is
-// caught: a second one kills the process, should something not heed the context.
+// untilSignal answers a context that SIGINT, SIGTERM and SIGHUP end, but for a
+// SIGHUP that nohup has ignored. Only the first is caught: a second one kills the
+// process, should something not heed the context.
 func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		select {
 		case s := <-signals:

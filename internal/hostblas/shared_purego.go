@@ -4,10 +4,12 @@ package hostblas
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
 
 	"github.com/weirgo/weir/internal/hostmem"
 )
@@ -18,6 +20,9 @@ type shared uintptr
 // openShared loads a library, with symbols of its own that no other library
 // sees. A failure is what diagnose makes of the loader's message.
 func openShared(name string) (shared, error) {
+	if err := roomForBuffers(); err != nil {
+		return 0, err
+	}
 	// The loader keeps its message for each system thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -26,6 +31,26 @@ func openShared(name string) (shared, error) {
 		return 0, errors.New(diagnose(name, err.Error()))
 	}
 	return shared(handle), nil
+}
+
+// OpenBLAS maps a buffer for each thread that multiplies, the first ones while it
+// is loaded, and where the process may map no more it tries for ever. So whether
+// there is room, for as many as there may be and one for the library, is found out
+// before; what else the process maps later can still take it.
+const (
+	bufferBytes = 128 << 20
+	mostThreads = 64 // of the usual builds
+)
+
+// roomForBuffers is nil, or why a library may not be loaded.
+func roomForBuffers() error {
+	buffers := min(runtime.NumCPU(), mostThreads) + runtime.GOMAXPROCS(0) + 1
+	bytes := uintptr(buffers) * bufferBytes
+	p, err := unix.MmapPtr(-1, 0, nil, bytes, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return fmt.Errorf("not loaded: there is no room for the %d buffers of %d MiB that OpenBLAS may map (%v); see ulimit -v", buffers, bufferBytes>>20, err)
+	}
+	return unix.MunmapPtr(p, bytes)
 }
 
 // symbol is the address of a name, 0 where there is none.
