@@ -174,10 +174,15 @@ var (
 	namesDst = []string{"dst", "src"}
 )
 
-// usable refuses what no constructor made.
+// usable refuses what no constructor made, and what was freed: an operation that
+// has no elements to touch opens no access, which would refuse that too.
 func (a *Array) usable(op, name string) error {
 	if a.none() {
 		return weir.Argf(op, "%s is %s; expected an array that a constructor or an operation made", name, map[bool]string{true: "nil", false: "the zero Array"}[a == nil])
+	}
+	if !a.Buffer().Live() {
+		return &weir.Error{Op: op, Device: a.Device().Name(), Kind: weir.KindLogic, Err: weir.ErrClosed,
+			Message: name + " was freed; expected a live array"}
 	}
 	return nil
 }

@@ -213,7 +213,7 @@ func TestABatchRefusesWhatItCannotMultiplyAndNamesTheMember(t *testing.T) {
 		}
 	}
 	err := batch(of(square), of(freed), of(f(2, 2)))
-	if !errors.Is(err, weir.ErrClosed) || !strings.HasPrefix(err.Error(), "tensor.GemmBatchInto: member 1: buffer.Read") {
+	if !errors.Is(err, weir.ErrClosed) || !strings.HasPrefix(err.Error(), "tensor.GemmBatchInto on host:0: member 1: b was freed") {
 		t.Errorf("a freed operand: %v", err)
 	}
 	if err := batch(nil, nil, nil); err != nil {

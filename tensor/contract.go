@@ -165,7 +165,7 @@ func (x *execution) product(s *einsum.Step, left, right term, out *Array) error 
 		defer a.Free()
 		result = term{array: a, lies: x.problem.Contiguous(order)}
 	}
-	p := product{op: "einsum", alpha: 1, precision: x.options.Precision}
+	p := product{op: "einsum", alpha: 1, precision: x.options.Precision, unpacked: true}
 	var batches [3]einsum.Axis
 	p.a, batches[0] = x.matrix(left, s.Batch, s.LeftFree, s.Contracted)
 	p.b, batches[1] = x.matrix(right, s.Batch, s.Contracted, s.RightFree)

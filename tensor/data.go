@@ -58,7 +58,11 @@ func SetData[T Element](ctx context.Context, a *Array, data []T) error {
 	if err != nil {
 		return err
 	}
-	return join(fill(ctx, t, bytesOf(data)), convertInto(ctx, a, t), t.Free())
+	err = fill(ctx, t, bytesOf(data))
+	if err == nil { // else t has undefined contents
+		err = convertInto(ctx, a, t)
+	}
+	return join(err, t.Free())
 }
 
 // holds checks that a has n elements of type T.
@@ -96,9 +100,6 @@ func Item[T Element](ctx context.Context, a *Array) (T, error) {
 // beyond all memory, so this comes before host memory is taken for them.
 func packed(ctx context.Context, a *Array) (src *Array, free func(), err error) {
 	if a.isRowMajor() && !a.conj {
-		if !a.Buffer().Live() {
-			return nil, nil, &weir.Error{Op: "tensor.Data", Kind: weir.KindLogic, Message: "the array was freed; expected a live one", Err: weir.ErrClosed}
-		}
 		return a, func() {}, nil
 	}
 	whole, err := compact(unscoped(ctx), a)

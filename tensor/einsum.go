@@ -27,7 +27,7 @@ type EinsumOptions struct {
 	// Precision is that of the steps that are matrix products. The order does not
 	// depend on it.
 	Precision Precision
-	// Names are the operands' names in messages.
+	// Names are the operands' names in messages: none, or one for each.
 	Names []string
 	// Progress is called after each step has been submitted.
 	Progress func(done, total int)
@@ -176,6 +176,9 @@ func plan(o EinsumOptions, operands []*Array, spec string, parse func() (*einsum
 	if err := uniform(o, operands); err != nil {
 		return nil, err
 	}
+	if err := einsum.CheckNames(o.Names, len(operands)); err != nil { // a cached plan has been parsed under others
+		return nil, err
+	}
 	if err := o.Precision.check("einsum"); err != nil {
 		return nil, err
 	}
@@ -229,9 +232,10 @@ func uniform(o EinsumOptions, operands []*Array) error {
 		return weir.Argf("einsum", "no operands; expected at least one")
 	}
 	for i, a := range operands {
+		if err := a.usable("einsum", operandName(o, i)); err != nil {
+			return err
+		}
 		switch {
-		case a.usable("einsum", operandName(o, i)) != nil:
-			return a.usable("einsum", operandName(o, i))
 		case a.memory() != operands[0].memory():
 			return apart("einsum", operandName(o, 0), operands[0], operandName(o, i), a)
 		case a.dtype != operands[0].dtype:

@@ -245,6 +245,29 @@ func TestEinsumKeepsItsMemoryLimit(t *testing.T) {
 	})
 }
 
+// TestEinsumPacksNothingThatItsPlanDoesNotCount: the operands fit as a batch, and
+// would not as one product.
+func TestEinsumPacksNothingThatItsPlanDoesNotCount(t *testing.T) {
+	ctx := start(t)
+	repeated := must(must(From(ctx, []float64{1, 2})).Broadcast(300, 2))
+	stepped := must(must(Full(ctx, 1, Float64, 600, 4)).Slice(Steps(0, End, 2), Steps(0, End, 2)))
+	for _, operands := range [][]*Array{{repeated, stepped}, {stepped, repeated}} {
+		plan := must(PlanEinsum(EinsumOptions{}, "ab,ab->a", operands...))
+		memory := repeated.memory()
+		memory.ResetPeak()
+		before := memory.Stats().Used
+		got := must(plan.Run(ctx, operands...))
+		if used := memory.Stats().HighUsed - before; used > plan.PeakBytes() {
+			t.Errorf("used %d bytes; planned were %d", used, plan.PeakBytes())
+		}
+		for i, v := range must(Data[float64](ctx, got)) {
+			if v != 3 {
+				t.Fatalf("element %d is %v; expected 3", i, v)
+			}
+		}
+	}
+}
+
 func TestEinsumSaysHowMuchMemoryItNeedsAndForWhichStepBeforeWork(t *testing.T) {
 	ctx := start(t)
 	a := must(Zeros(ctx, Float64, 32, 32))

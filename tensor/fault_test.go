@@ -136,3 +136,18 @@ func tryProgram(ctx context.Context) (chain, inPlace []float64, err error) {
 	}()
 	return einsumProgram(ctx)
 }
+
+// TestSetDataThatCannotCopyItsDataLeavesTheArrayAsItIs: what it copies to first has
+// undefined contents then.
+func TestSetDataThatCannotCopyItsDataLeavesTheArrayAsItIs(t *testing.T) {
+	plan := &fault.Plan{}
+	ctx := startOn(t, []driver.Family{fault.New(host.New(host.Options{HandOver: true}), plan)})
+	a := must(From(ctx, []float64{1, 2, 3, 4}, 2, 2))
+	plan.FailNth(fault.StreamCopyIn, 1, nil)
+	if err := SetData(ctx, a.T(), []float64{5, 6, 7, 8}); !errors.Is(err, fault.ErrInjected) {
+		t.Errorf("SetData answers %v; expected the injected failure", err)
+	}
+	if got := must(Data[float64](ctx, a)); !slices.Equal(got, []float64{1, 2, 3, 4}) {
+		t.Errorf("the array is %v; expected it as it was", got)
+	}
+}

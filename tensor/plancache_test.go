@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	goruntime "runtime"
 	"strings"
 	"testing"
@@ -28,6 +29,22 @@ func TestCachedPlansKeepNothingOfTheCallerAlive(t *testing.T) {
 		if key := planKey(EinsumOptions{}, []*Array{a, a}, "e"+spec); !plans.Contains(key) {
 			t.Fatalf("round %d: the plan is not cached; so nothing is shown", round)
 		}
+	}
+}
+
+// TestNamesAreCountedWhetherOrNotThePlanIsCached.
+func TestNamesAreCountedWhetherOrNotThePlanIsCached(t *testing.T) {
+	ctx := start(t)
+	a := must(Zeros(ctx, Float32, 3, 8))
+	const spec = "ij,ik->kj" // with these shapes, of no other test
+	for _, cached := range []string{"before", "after"} {
+		for _, names := range [][]string{{"a"}, {"a", "b", "c"}} {
+			_, err := PlanEinsum(EinsumOptions{Names: names}, spec, a, a)
+			if want := fmt.Sprintf("einsum: names: got %d; expected one for each of the 2 operands", len(names)); err == nil || err.Error() != want {
+				t.Errorf("%s the plan is cached: %v; expected %s", cached, err, want)
+			}
+		}
+		must(PlanEinsum(EinsumOptions{}, spec, a, a))
 	}
 }
 

@@ -26,6 +26,9 @@ type product struct {
 	alpha, beta complex128
 	a, b, c     matrix // m×k, k×n, m×n
 	batch       []batchAxis
+	// unpacked: all three fit as they lie, and are to stay so, since a plan counts
+	// on it that nothing is packed.
+	unpacked bool
 }
 
 // matrix is a rows×cols matrix in an array's memory, strides in elements.
@@ -71,6 +74,12 @@ func (x matrix) form() (op driver.Op, ld int64, ok bool) {
 	return driver.Trans, ld, ok
 }
 
+// fits says whether BLAS takes x as it lies.
+func (x matrix) fits() bool {
+	_, _, ok := x.form()
+	return ok
+}
+
 // packed is the number of elements that a's and b's packing copies.
 func (p *product) packed() (n int64) {
 	for i, x := range [...]matrix{p.a, p.b} {
@@ -82,8 +91,7 @@ func (p *product) packed() (n int64) {
 }
 
 func (p *product) packs(x matrix) bool {
-	_, _, ok := x.form()
-	return !ok || x.array.Buffer() == p.c.array.Buffer() && x.array.overlaps(p.c.array)
+	return !x.fits() || x.array.Buffer() == p.c.array.Buffer() && x.array.overlaps(p.c.array)
 }
 
 func (p *product) packSize(x matrix, which int) int64 {
@@ -172,6 +180,7 @@ func (p *product) foldRows(x batchAxis) bool {
 	if x.b != 0 {
 		return false
 	}
+	a, c := p.a, p.c
 	if p.a.rows == 1 {
 		p.a.rs, p.c.rs = x.a, x.c
 	} else if x.a != p.a.rows*p.a.rs || x.c != p.c.rows*p.c.rs {
@@ -179,6 +188,10 @@ func (p *product) foldRows(x batchAxis) bool {
 	}
 	p.a.rows *= x.n
 	p.c.rows *= x.n
+	if p.unpacked && !(p.a.fits() && p.c.fits()) {
+		p.a, p.c = a, c
+		return false
+	}
 	return true
 }
 

@@ -64,7 +64,8 @@ func operandName(k int, names []string) string {
 	return fmt.Sprintf("operand %d", k+1)
 }
 
-func checkNames(names []string, operands int) error {
+// CheckNames refuses names that are not one for each operand; none are fine.
+func CheckNames(names []string, operands int) error {
 	if len(names) != 0 && len(names) != operands {
 		return weir.Argf(op, "names: got %d; expected one for each of the %d operands", len(names), operands)
 	}

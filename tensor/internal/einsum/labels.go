@@ -20,7 +20,7 @@ func FromLabels(inputs [][]int, output []int, names ...string) (*Expr, error) {
 	if err := checkSize(len(inputs), axes, 0); err != nil {
 		return nil, err
 	}
-	if err := checkNames(names, len(inputs)); err != nil {
+	if err := CheckNames(names, len(inputs)); err != nil {
 		return nil, err
 	}
 	e := &Expr{inputs: make([][]int, len(inputs)), labels: []int{}, names: names}

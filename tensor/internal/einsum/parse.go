@@ -18,7 +18,7 @@ const dots rune = -1
 // by code point. Spaces are ignored, but not within "..." and "->". Any letter
 // is an index. Names of the operands, for messages, are optional.
 func Parse(spec string, ranks []int, names ...string) (*Expr, error) {
-	if err := checkNames(names, len(ranks)); err != nil {
+	if err := CheckNames(names, len(ranks)); err != nil {
 		return nil, err
 	}
 	terms, output, explicit, err := scan(spec)
