@@ -13,6 +13,8 @@ import (
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/runtime"
 	"github.com/weirgo/weir/scheduler"
+	"github.com/weirgo/weir/tensor"
+	"github.com/weirgo/weir/tensor/flow"
 )
 
 func TestATaskHasTheDeviceOfItsArena(t *testing.T) {
@@ -191,5 +193,45 @@ func TestARuntimeOfADebugSchedulerRunsTasksInTheOrderOfItsSeed(t *testing.T) {
 	}
 	if len(seen) < 5 {
 		t.Errorf("ten seeds gave %d orders", len(seen))
+	}
+}
+
+func TestWhatTasksAskForWhileTheRuntimeClosesIsStillLaunched(t *testing.T) {
+	family, _ := hosts()
+	rt, err := runtime.StartFamilies([]driver.Family{family}, runtime.Options{Tasks: scheduler.Options{Lanes: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := make(chan struct{})
+	task := async.Go(context.Background(), "late", func(ctx context.Context) error {
+		<-gate
+		a, err := tensor.From(ctx, []float64{1, 2, 3, 4}, 2, 2)
+		if err != nil {
+			return err
+		}
+		b, err := flow.MatMul(ctx, async.Of(a), async.Of(a)).Get(ctx)
+		if err != nil {
+			return err
+		}
+		x, err := tensor.Data[float64](ctx, b)
+		if err == nil && x[3] != 22 {
+			t.Errorf("the product is %v", x)
+		}
+		return errors.Join(err, a.Free(), b.Free())
+	})
+	closed := make(chan error)
+	go func() { closed <- rt.Close() }()
+	for { // until Close has begun
+		probe := async.Go(context.Background(), "probe", func(context.Context) error { return nil })
+		if err := probe.Wait(context.Background()); errors.Is(err, weir.ErrClosed) {
+			break
+		}
+	}
+	close(gate)
+	if err := <-closed; err != nil {
+		t.Errorf("Close answers %v", err)
+	}
+	if err := task.Wait(context.Background()); err != nil {
+		t.Errorf("the task answers %v", err)
 	}
 }

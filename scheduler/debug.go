@@ -295,18 +295,33 @@ func (d *Debug) step(c *caller) (bool, error) {
 			go d.begin(t)
 		}
 	}
+	d.mu.Lock()
+	waits, device := d.current.waits, false // its waits for devices are not its fault
+	d.mu.Unlock()
 	patience := time.NewTimer(d.options.Patience)
 	defer patience.Stop()
-	select {
-	case <-d.back:
-		d.current = nil
-		return true, nil
-	case <-c.ready:
-		c.got = true
-		return true, nil
-	case <-c.done:
-		return true, nil
-	case <-patience.C:
+	for {
+		select {
+		case <-d.back:
+			d.current = nil
+			return true, nil
+		case <-c.ready:
+			c.got = true
+			return true, nil
+		case <-c.done:
+			return true, nil
+		case <-patience.C:
+			patience.Reset(d.options.Patience)
+		}
+		d.mu.Lock()
+		before, now := device, d.current.state == Parked
+		device = now
+		since := waits != d.current.waits
+		waits = d.current.waits
+		d.mu.Unlock()
+		if before || now || since {
+			continue
+		}
 		return false, &weir.Error{Op: "scheduler.Step", Kind: weir.KindLogic, Stack: stackOf(d.current), Site: d.current.site.String(), Err: weir.ErrDeadlock,
 			Message: fmt.Sprintf("%v has run for %v and neither ends nor waits through Weir; it is blocked outside, or computes", d.current, d.options.Patience)}
 	}
@@ -430,6 +445,8 @@ func (d *Debug) park(ctx context.Context, t *Task, ready <-chan struct{}, what W
 	d.mu.Unlock()
 	switch {
 	case what.Ends() == ByDevice:
+		d.yield(t, what)
+		defer d.resume(t)
 		return await(ctx, ready)
 	case over: // a goroutine that t left behind
 		return d.runUntil(ctx, ready, what)
@@ -477,8 +494,23 @@ func (d *Debug) breathe(t *Task) {
 	d.handBack(t)
 }
 
-func (d *Debug) yield(*Task, Wait) {} // only for waits that a device ends
-func (d *Debug) resume(*Task)      {}
+// yield says that t waits for a device, with its turn kept.
+func (d *Debug) yield(t *Task, what Wait) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t.state == Running {
+		d.move(t, Parked)
+		t.what, t.waiting = what, t
+	}
+}
+
+func (d *Debug) resume(t *Task) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t.state == Parked {
+		d.move(t, Running)
+	}
+}
 
 // Close runs what can run, ends by ErrClosed the waits of what cannot, and
 // answers when no task lives. Those that could not go on are named in the error,
@@ -503,7 +535,7 @@ func (d *Debug) Close() error {
 		if !errors.As(err, &stuck) {
 			errs = append(errs, err)
 			if errors.Is(err, weir.ErrBusy) {
-				return err
+				return errors.Join(errs...)
 			}
 			break
 		}

@@ -39,7 +39,7 @@ func (i Info) String() string {
 	for k, g := range i.Gates {
 		fmt.Fprintf(&b, "%s%v", map[bool]string{true: "; it holds ", false: ", "}[k == 0], g)
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), "\n", `\n`)
 }
 
 // Phase is where a gate stands.
@@ -131,7 +131,7 @@ func (t *Task) parkedOn() (Wait, uint64) {
 // Deadlock is the error of tasks that cannot go on: each waits for another one,
 // or for what nobody is known to give. It is an ErrDeadlock.
 type Deadlock struct {
-	Tasks  []Info // all that wait
+	Tasks  []Info // all that wait; of a pool's watchdog, those of the circle
 	Circle []Info // those that wait for one another in a circle, each for the next; may be empty
 	Caller string // what a caller that is no task waits for; may be empty
 }

@@ -59,6 +59,9 @@ type Spec struct {
 	Arena string // whose lanes it runs on: the name of a device, or ""
 	Run   func(ctx context.Context) error
 	Site  callers.Site // where the user asked for it
+	// Late says that the task does what tasks left to be done: while the scheduler
+	// closes it is taken as theirs are, until the last task has ended.
+	Late bool
 }
 
 // State is what a task does.
@@ -91,6 +94,7 @@ type Task struct {
 	gates []Gate
 	few   [3]Gate // where gates lie, if there are no more
 	site  callers.Site
+	late  bool
 	stack string // of its creation; Full
 
 	id    atomic.Uint64 // 0 until it is started, which may be after its gates have shown it around
@@ -239,7 +243,7 @@ var nowhere = NewDebug(DebugOptions{})
 // cannot be had, the task has ended with the reason, and the gates before it are
 // let go of; starting it does nothing.
 func New(ctx context.Context, s Spec, gates ...Gate) *Task {
-	t := &Task{Context: ctx, home: nowhere, name: s.Name, where: s.Arena, run: s.Run, site: s.Site}
+	t := &Task{Context: ctx, home: nowhere, name: s.Name, where: s.Arena, run: s.Run, site: s.Site, late: s.Late}
 	t.gates = t.few[:0]
 	if s.Run == nil {
 		t.Refuse(weir.Argf("scheduler.New", "task %q has no function to run", s.Name))
@@ -322,7 +326,7 @@ func (b *table) enter(h home, t *Task, stack string) error {
 // only tasks of its own that live start others. It is called under mu.
 func (b *table) refusal(t *Task) error {
 	by := TaskOf(t.Context)
-	inside := by != nil && by.table() == b && by.state != Ended
+	inside := by != nil && by.table() == b && by.state != Ended || t.late && b.counts.Live > 0
 	switch {
 	case b.closed, b.closing && !inside:
 		return &weir.Error{Op: "scheduler.Start", Kind: weir.KindLogic, Message: fmt.Sprintf("task %q: the scheduler is closed", t.name), Err: weir.ErrClosed}

@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-packages="internal/driver/cuda internal/devicetest csrc/floor provider provider/blas provider/solver buffer runtime profile tensor stream bench"
+packages="internal/driver/cuda internal/devicetest csrc/floor provider provider/blas provider/solver buffer runtime profile tensor tensor/flow tensor/grad async scheduler stream bench"
 most=$((60 << 20)) # bytes of the bundle
 
 . ./build/cuda.env

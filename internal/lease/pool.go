@@ -171,7 +171,7 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 	}
 	w := p.waiters.Push(ctx)
 	var what scheduler.Wait = queueing[T, C]{p}
-	if p.waiters.Len() == 1 && p.moving() {
+	if p.waiters.Len() <= p.moving() {
 		what = coming[T, C]{queueing[T, C]{p}}
 	}
 	p.watchLocked()
@@ -215,41 +215,42 @@ func (q queueing[T, C]) String() string {
 	return fmt.Sprintf("one of %d of pool %s of %s", q.p.Size(), q.p.cfg.Name, q.p.cfg.Device.Name())
 }
 
-// Ends says that a device ends the wait if work that nobody holds is under way.
+// Ends says that a device is to give a slot to the first in line if work that
+// nobody holds is under way.
 func (q queueing[T, C]) Ends() scheduler.Ending {
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()
-	if q.p.moving() {
-		return scheduler.ByDevice
+	if q.p.moving() > 0 {
+		return scheduler.ByQueue
 	}
 	return scheduler.ByHolder
 }
 
-// Holders are the tasks that hold slots, as far as Acquire was told.
+// Holders are the tasks that hold slots, nil for those that Acquire was not told.
 func (q queueing[T, C]) Holders() (all []*scheduler.Task) {
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()
 	for _, s := range q.p.slots {
-		if s.task != nil && s.state == leased {
+		if s.state == leased {
 			all = append(all, s.task)
 		}
 	}
 	return all
 }
 
-// coming is the wait of the first in line while a slot is pending.
+// coming is the wait of who has no more in line before him than slots are pending.
 type coming[T any, C Tail] struct{ queueing[T, C] }
 
 func (coming[T, C]) Ends() scheduler.Ending { return scheduler.ByDevice }
 
-// moving says, under mu, whether a device is to give a slot.
-func (p *Pool[T, C]) moving() bool {
+// moving is, under mu, how many slots a device is to give.
+func (p *Pool[T, C]) moving() (n int) {
 	for _, s := range p.slots {
 		if s.state == pending {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 func (p *Pool[T, C]) cancelled(cause error) error {
