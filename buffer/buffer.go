@@ -133,16 +133,13 @@ func (c *core) free(gen uint64) error {
 		defer c.mu.Unlock()
 		return c.conflict("buffer.Free")
 	}
-	blk, bytes := c.block, c.bytes
-	c.memory.retire(blk, c.writer, c.readers)
-	c.reset()
+	c.gen.Add(1)
 	c.mu.Unlock()
-	return c.memory.gaveUp(c, blk, bytes)
+	return c.memory.gaveUp(c)
 }
 
-// reset ends the core's generation.
+// reset forgets what a core that is not in use any more was.
 func (c *core) reset() {
-	c.gen.Add(1)
 	c.block, c.offset, c.bytes, c.stack = nil, 0, 0, ""
 	c.writer, c.met = stream.Completion{}, 0
 	clear(c.readers)
@@ -215,6 +212,7 @@ func (b *Buffer) Partition(ranges ...Range) ([]*Buffer, error) {
 		parts[i].watch()
 	}
 	goruntime.SetFinalizer(b, nil)
+	c.gen.Add(1)
 	c.reset()
 	m.recycle(c)
 	return parts, nil

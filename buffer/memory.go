@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/callers"
@@ -22,6 +23,8 @@ type Memory struct {
 	resources *runtime.Resources
 	drv       driver.Device
 	pool      driver.Pool // nil where the device has no stream-ordered memory
+	debug     bool        // remember where buffers were made
+	pressed   atomic.Bool // a collection may be due; see pressure.go
 
 	mu         sync.Mutex
 	closed     bool
@@ -81,7 +84,7 @@ func Of(r *runtime.Resources) (*Memory, error) {
 }
 
 func newMemory(r *runtime.Resources) (*Memory, error) {
-	m := &Memory{resources: r, drv: r.Device().Driver()}
+	m := &Memory{resources: r, drv: r.Device().Driver(), debug: r.Options().Debug}
 	m.idle.L = &m.mu
 	m.stats.Limit = r.Options().MemoryLimit
 	if m.drv.Capabilities().StreamOrderedPools {
@@ -155,9 +158,9 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) error {
 	m.stats.Used += blk.onDevice(bytes)
 	m.taken += blk.onDevice(bytes)
 	m.stats.HighUsed = max(m.stats.HighUsed, m.stats.Used)
+	m.press()
 	m.mu.Unlock()
-	c.mu.Lock()
-	c.gen.Add(1)
+	// Nobody looks at the rest of a core that is not in use.
 	c.block, c.offset, c.bytes = blk, 0, bytes
 	for _, r := range blk.residue {
 		c.readers = addReader(c.readers, r)
@@ -165,8 +168,7 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) error {
 	clear(blk.residue)
 	blk.residue, blk.fresh = blk.residue[:0], false
 	c.stack = m.stack()
-	b.core, b.gen = c, c.gen.Load()
-	c.mu.Unlock()
+	b.core, b.gen = c, c.gen.Add(1)
 	b.watch()
 	return nil
 }
@@ -189,7 +191,7 @@ func (m *Memory) newCoreLocked() *core {
 }
 
 func (m *Memory) stack() string {
-	if !m.resources.Options().Debug {
+	if !m.debug {
 		return ""
 	}
 	return callers.Stack()
@@ -216,23 +218,20 @@ func (m *Memory) recycle(c *core) {
 	m.spareCores = append(m.spareCores, c)
 }
 
-// retire hands a ledger to its block.
-func (m *Memory) retire(blk *block, writer stream.Completion, readers []stream.Completion) {
+// gaveUp takes back the core of a freed buffer, whose ledger goes to its block, and
+// the block with the last owner.
+func (m *Memory) gaveUp(c *core) error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	blk.residue = addReader(blk.residue, writer)
-	for _, r := range readers {
+	blk := c.block
+	blk.residue = addReader(blk.residue, c.writer)
+	for _, r := range c.readers {
 		blk.residue = addReader(blk.residue, r)
 	}
-}
-
-// gaveUp takes back the core of a freed buffer, and its block with the last
-// owner.
-func (m *Memory) gaveUp(c *core, blk *block, bytes int64) error {
-	m.mu.Lock()
 	m.stats.Buffers--
-	m.stats.Used -= blk.onDevice(bytes)
+	m.stats.Used -= blk.onDevice(c.bytes)
 	m.decay()
+	m.press()
+	c.reset()
 	m.spareCores = append(m.spareCores, c)
 	blk.owners--
 	last := blk.owners == 0

@@ -15,6 +15,9 @@ const leastPressure = 256 << 20 // the use below which no collection is run
 
 // relieve collects garbage if use has grown so far that it is due.
 func (m *Memory) relieve() {
+	if !m.pressed.Load() { // which is asked for each buffer
+		return
+	}
 	m.mu.Lock()
 	due := max(leastPressure, 2*m.survived)
 	running := m.collecting
@@ -39,10 +42,18 @@ func (m *Memory) relieve() {
 	}
 	m.mu.Lock()
 	m.survived = max(m.stats.Used-(m.taken-before), 0) // what was taken meanwhile may be garbage
+	m.press()
 	m.collected++
 	m.collecting = nil
 	m.mu.Unlock()
 	close(running)
+}
+
+// press notes whether a collection is due; under mu, whenever that changes.
+func (m *Memory) press() {
+	if due := m.stats.Used >= max(leastPressure, 2*m.survived); due != m.pressed.Load() {
+		m.pressed.Store(due)
+	}
 }
 
 // decay forgets, by halves, how much once survived; under mu.

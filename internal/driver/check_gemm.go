@@ -9,10 +9,10 @@ import (
 // op on the named device.
 func CheckGemm(op, device string, g *Gemm) error {
 	c := gemmCheck{op: op, device: device, g: g, group: -1}
-	if err := c.description(g.Batch); err != nil || g.M == 0 || g.N == 0 || g.Batch == 0 {
+	operands := c.operands()
+	if err := c.description(&operands, g.Batch); err != nil || g.M == 0 || g.N == 0 || g.Batch == 0 {
 		return err
 	}
-	operands := c.operands()
 	for i, at := range [...]Ptr{g.A, g.B, g.C} {
 		x := &operands[i]
 		if x.rows == 0 || x.cols == 0 {
@@ -52,10 +52,10 @@ func (c *gemmCheck) members(g *GemmGroup) error {
 	if len(g.As) != n || len(g.Bs) != n {
 		return c.refuse("%d, %d and %d addresses of a, b and c; expected as many of each", len(g.As), len(g.Bs), n)
 	}
-	if err := c.description(int64(n)); err != nil || g.M == 0 || g.N == 0 {
+	operands := c.operands()
+	if err := c.description(&operands, int64(n)); err != nil || g.M == 0 || g.N == 0 {
 		return err
 	}
-	operands := c.operands()
 	for i, all := range [...][]Ptr{g.As, g.Bs, g.Cs} {
 		x := &operands[i]
 		if x.rows == 0 || x.cols == 0 {
@@ -74,7 +74,7 @@ func (c *gemmCheck) members(g *GemmGroup) error {
 }
 
 // description checks all but the addresses.
-func (c *gemmCheck) description(batch int64) error {
+func (c *gemmCheck) description(operands *[3]operand, batch int64) error {
 	g := c.g
 	if !g.DType.Valid() || g.OpA > ConjTrans || g.OpB > ConjTrans || g.Compute > ComputeFP16 {
 		return c.refuse("dtype %v, operations %d and %d, compute mode %d; expected known ones", g.DType, g.OpA, g.OpB, g.Compute)
@@ -82,7 +82,8 @@ func (c *gemmCheck) description(batch int64) error {
 	if g.M < 0 || g.N < 0 || g.K < 0 || batch < 0 {
 		return c.refuse("m, n, k, batch = %d, %d, %d, %d; expected 0 or more", g.M, g.N, g.K, batch)
 	}
-	for _, x := range c.operands() {
+	for i := range operands {
+		x := &operands[i]
 		if x.ld < max(1, x.rows) {
 			return c.refuse("ld%s = %d; expected at least %d", x.name, x.ld, max(1, x.rows))
 		}

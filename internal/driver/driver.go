@@ -106,6 +106,9 @@ type Stream interface {
 	Notify(w Waker) error
 	// Query says whether all work submitted so far is done.
 	Query() (bool, error)
+	// Idle says whether that is known at no cost: false where the device would have
+	// to be asked, and of a device that is lost.
+	Idle() bool
 	// Synchronize waits for all work submitted so far.
 	Synchronize() error
 	// Destroy lets submitted work finish and gives the stream up; no wait.

@@ -147,6 +147,9 @@ func (s *stream) foreign(op string, e *event, err error) error {
 	return &weir.Error{Op: op, Device: s.device.name, Kind: weir.KindCUDA, Message: "the event is of " + e.device.name, Err: err}
 }
 
+// Idle is false: a GPU has to be asked.
+func (s *stream) Idle() bool { return false }
+
 func (s *stream) Query() (bool, error) {
 	const op = "Stream.Query"
 	if err := s.enter(op); err != nil {

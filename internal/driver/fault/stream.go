@@ -19,6 +19,10 @@ func (s *stream) Wait(e driver.Event) error {
 }
 
 func (s *stream) Query() (bool, error) { return answer(s.dev, StreamQuery, s.inner.Query) }
+
+// Idle is false: what it would spare are calls that a plan is to see.
+func (s *stream) Idle() bool { return false }
+
 func (s *stream) Synchronize() error   { return s.dev.do(StreamSynchronize, s.inner.Synchronize) }
 func (s *stream) Destroy() error       { return s.dev.do(StreamDestroy, s.inner.Destroy) }
 

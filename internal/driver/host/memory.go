@@ -311,7 +311,7 @@ func (p *pool) Free(st driver.Stream, ptr driver.Ptr) error {
 		return err
 	}
 	s.mu.Lock()
-	after, err := s.submitted, s.open(op)
+	after, err := s.submitted.Load(), s.open(op)
 	s.mu.Unlock()
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ type stream struct {
 	queue     ring
 	running   bool
 	destroyed bool
-	submitted uint64
+	submitted atomic.Uint64 // written under mu
 	finished  atomic.Uint64
 
 	// Where the stream waits; under the mutex of the event whose list it is in.
@@ -110,7 +110,7 @@ func (s *stream) submit(op string, w *work) error {
 		s.checkDeath()
 		return nil
 	}
-	s.submitted++
+	s.submitted.Add(1)
 	s.running = true
 	s.mu.Unlock()
 	switch {
@@ -143,7 +143,7 @@ func (s *stream) submit(op string, w *work) error {
 // enqueue adds work to a running stream; under mu.
 func (s *stream) enqueue(w *work) {
 	w.keep() // already done, unless the stream was idle a moment ago
-	s.submitted++
+	s.submitted.Add(1)
 	s.queue.push(w)
 }
 
@@ -344,6 +344,13 @@ func (s *stream) Notify(w driver.Waker) error {
 
 func (s *stream) Query() (bool, error) { return s.idle("Stream.Query") }
 
+// Idle looks at the counters, in this order: what was submitted before is done
+// then. With all work handed over a stream is like a GPU's, which has to be asked.
+func (s *stream) Idle() bool {
+	submitted := s.submitted.Load()
+	return s.finished.Load() >= submitted && !s.dev.handOver && s.dev.dead.Load() == nil
+}
+
 func (s *stream) idle(op string) (bool, error) {
 	if err := s.dev.alive(op); err != nil {
 		return false, err
@@ -353,7 +360,7 @@ func (s *stream) idle(op string) (bool, error) {
 	if err := s.open(op); err != nil {
 		return false, err
 	}
-	return s.finished.Load() == s.submitted, nil
+	return s.finished.Load() == s.submitted.Load(), nil
 }
 
 func (s *stream) Synchronize() error {
