@@ -126,6 +126,7 @@ func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
 		return nil, errors.Join(&weir.Error{Op: "runtime.Start", Kind: weir.KindLogic, Site: site, Err: weir.ErrBusy,
 			Message: "a runtime is already started, " + first + "; close it first"}, shut(rt.enrolled...))
 	}
+	scheduler.Install(rt.scheduler)
 	return rt, nil
 }
 
@@ -244,6 +245,7 @@ func (rt *Runtime) Close() error {
 	for _, r := range rt.enrolled {
 		tasks = errors.Join(tasks, r.each(StageLog, Service.Drain))
 	}
+	scheduler.Install(nil)
 	installed.CompareAndSwap(rt, nil)
 	collect(func() bool { return len(rt.live()) > 0 })
 	leaks := append(apart(tasks), leakErrors(rt.live())...)
@@ -284,11 +286,7 @@ func Scheduler(ctx context.Context) (scheduler.Scheduler, error) {
 	if s := scheduler.Of(ctx); s != nil {
 		return s, nil
 	}
-	rt := installed.Load()
-	if rt == nil {
-		return nil, notStarted("runtime.Scheduler")
-	}
-	return rt.scheduler, nil
+	return nil, notStarted("runtime.Scheduler")
 }
 
 // Default is the default device of the installed runtime.

@@ -235,3 +235,29 @@ func TestWhatTasksAskForWhileTheRuntimeClosesIsStillLaunched(t *testing.T) {
 		t.Errorf("the task answers %v", err)
 	}
 }
+
+func TestWhoWaitsUnderARuntimeOfADebugSchedulerRunsItsTasks(t *testing.T) {
+	family, _ := hosts()
+	rt, err := runtime.StartFamilies([]driver.Family{family}, runtime.Options{Scheduler: scheduler.NewDebug(scheduler.DebugOptions{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background() // which names no scheduler
+	a, err := tensor.From(ctx, []float64{3}, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := flow.MatMul(ctx, async.Of(a), async.Of(a)).Get(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err := tensor.Item[float64](ctx, b); err != nil || x != 9 {
+		t.Errorf("3·3 = %v, %v", x, err)
+	}
+	if err := errors.Join(a.Free(), b.Free(), rt.Close()); err != nil {
+		t.Error(err)
+	}
+	if s := scheduler.Of(ctx); s != nil {
+		t.Errorf("after Close the scheduler is %v; expected none", s)
+	}
+}

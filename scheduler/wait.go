@@ -1,6 +1,9 @@
 package scheduler
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Wait says what a parked goroutine waits for: to people, in listings and in
 // deadlocks, and to the debug scheduler and Close, which must know whether to
@@ -94,11 +97,29 @@ func With(ctx context.Context, s Scheduler) context.Context {
 	return context.WithValue(ctx, schedulerKey{}, s)
 }
 
-// Of is the scheduler of ctx: that of its task, or what With said last; nil if
-// neither is there.
+// Of is the scheduler of ctx: that of its task, or what With said last, or else the
+// installed one; nil if there is none.
 func Of(ctx context.Context) Scheduler {
-	s, _ := ctx.Value(schedulerKey{}).(Scheduler)
-	return s
+	if s, ok := ctx.Value(schedulerKey{}).(Scheduler); ok {
+		return s
+	}
+	if s := installed.Load(); s != nil {
+		return *s
+	}
+	return nil
+}
+
+// installed is the scheduler of the process's runtime.
+var installed atomic.Pointer[Scheduler]
+
+// Install makes s the scheduler where a context names none, and nil none. Package
+// runtime does it.
+func Install(s Scheduler) {
+	if s == nil {
+		installed.Store(nil)
+	} else {
+		installed.Store(&s)
+	}
 }
 
 // Park waits until ready is closed or sends, or until ctx ends, whose cause it

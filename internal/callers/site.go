@@ -28,7 +28,7 @@ func (s Site) frame() (found goruntime.Frame, ok bool) {
 		if pc == 0 {
 			continue
 		}
-		frames := goruntime.CallersFrames([]uintptr{pc})
+		frames := goruntime.CallersFrames([]uintptr{pc, 0}) // of one alone, inlined frames are not told
 		for more := true; more; {
 			var f goruntime.Frame
 			if f, more = frames.Next(); f.PC == 0 {

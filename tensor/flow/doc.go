@@ -25,9 +25,10 @@
 // Memory: an array that an operation makes belongs to ctx's scope if it has one
 // (tensor.Scope), whose free function then waits until what was asked for under
 // it is launched; otherwise it is free when it is garbage, or by Free. Views share
-// memory: GemmInto through one value is seen through another one that views the
-// same array, in the order of the calls; but a task's Reader of the one does not
-// hold off a writer of the other.
+// memory, of which values know nothing: GemmInto through one value is seen by later
+// operations of the same device on another value that views the same array, unless
+// it stepped aside. Get of the other one does not wait for it, and a task's Reader of
+// the one does not hold off a writer of the other.
 //
 // Concurrency: everything may be called by several goroutines at once; the order
 // of operations is that of their calls.

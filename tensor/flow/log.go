@@ -64,7 +64,11 @@ func here(ctx context.Context) (*log, error) {
 //
 //go:noinline
 func ask(ctx context.Context, op operation, in ...*Value) *Value {
-	at := callers.At(callers.PCs())
+	return askAt(ctx, callers.At(callers.PCs()), op, in...)
+}
+
+// askAt is ask at a site that is known.
+func askAt(ctx context.Context, at callers.Site, op operation, in ...*Value) *Value {
 	l, err := here(ctx)
 	if err == nil {
 		err = present(op.Name(), in)
@@ -86,9 +90,12 @@ func change(ctx context.Context, op operation, target *Value, in ...*Value) *Val
 	at := callers.At(callers.PCs())
 	l, err := here(ctx)
 	if err == nil {
-		err = present(op.Name(), append(in, target))
+		err = present(op.Name(), in)
 	}
 	if target == nil {
+		if err == nil {
+			err = weir.Argf(op.Name(), "the value to change is nil; expected a value")
+		}
 		return async.Poisoned[*tensor.Array](op.Name(), at, err)
 	}
 	s, none := runtime.Scheduler(ctx)

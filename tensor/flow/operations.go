@@ -8,6 +8,7 @@ import (
 	"github.com/weirgo/weir/async"
 	"github.com/weirgo/weir/internal/callers"
 	"github.com/weirgo/weir/runtime"
+	"github.com/weirgo/weir/scheduler"
 	"github.com/weirgo/weir/tensor"
 )
 
@@ -111,10 +112,10 @@ func Reshape(ctx context.Context, a *Value, shape ...int) *Value {
 	}}, a)
 }
 
-// T is the view with the last two axes exchanged, as a.T().
+// T is the view with the axes in reverse, as a.T().
 func T(ctx context.Context, a *Value) *Value { return ask(ctx, transpose, a) }
 
-// H is the conjugate transpose, as a.H().
+// H is the conjugate of T, as a.H().
 func H(ctx context.Context, a *Value) *Value { return ask(ctx, adjoint, a) }
 
 // Conj is the view that reads as the conjugate.
@@ -179,7 +180,7 @@ func SVD(ctx context.Context, a *Value, opts ...tensor.SVDOption) (u, s, vh *Val
 	}
 	opts = slices.Clone(opts)
 	r, wu, ws, wvh := a.Read(), u.Write(), s.Write(), vh.Write()
-	async.Go(ctx, "flow.SVD", func(ctx context.Context) error {
+	t := async.Go(ctx, "flow.SVD", func(ctx context.Context) error {
 		x, err := r.Await(ctx)
 		if err != nil {
 			return err
@@ -190,7 +191,28 @@ func SVD(ctx context.Context, a *Value, opts ...tensor.SVDOption) (u, s, vh *Val
 		}
 		return errors.Join(wu.Set(au), ws.Set(as), wvh.Set(avh))
 	}, r, wu, ws, wvh)
+	if l, err := here(ctx); err == nil {
+		tensor.BeforeFree(ctx, decomposition{l, r, t})
+	}
 	return u, s, vh
+}
+
+// decomposition is an SVD that a scope waits for.
+type decomposition struct {
+	log  *log
+	in   *async.Reader[*tensor.Array]
+	task *scheduler.Task
+}
+
+// Flush waits until it is launched, unless it waits for what a task is to write, and
+// until what was made of it is.
+func (d decomposition) Flush(ctx context.Context) {
+	d.log.Flush(ctx)
+	if d.in.Describe().Phase == scheduler.Closed {
+		return
+	}
+	_ = d.task.Wait(ctx) // its failure is its values'
+	d.log.Flush(ctx)
 }
 
 // Free gives a's array back once all who read a before have launched or let go; a
