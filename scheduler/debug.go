@@ -62,6 +62,7 @@ type Debug struct {
 
 // NewDebug makes a debug scheduler.
 func NewDebug(o DebugOptions) *Debug {
+	debugging.Store(true)
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
@@ -78,6 +79,7 @@ func NewDebug(o DebugOptions) *Debug {
 func (d *Debug) Start(t *Task) {
 	if d.admit(d, t) {
 		t.turn = make(chan struct{})
+		d.mu.Unlock()
 		d.wake(t)
 	}
 }

@@ -89,7 +89,7 @@ func (p *Pool) Start(t *Task) {
 	if !p.admit(p, t) {
 		return
 	}
-	p.mu.Lock()
+	defer p.mu.Unlock()
 	a := p.arenas[t.where]
 	if a == nil {
 		a = &arena{free: p.options.Lanes}
@@ -103,13 +103,11 @@ func (p *Pool) Start(t *Task) {
 			a.first = t
 		}
 		a.last = t
-		p.mu.Unlock()
 		return
 	}
 	a.free--
 	p.move(t, Running)
 	p.begin(t)
-	p.mu.Unlock()
 }
 
 // worker is a goroutine that runs tasks.
@@ -142,16 +140,20 @@ func (p *Pool) work(w *worker, t *Task) {
 		}
 	}()
 	for t != nil {
-		t.end(t.execute())
-		t = p.following(w, a)
+		err := t.execute()
+		t.letGo(err)
+		t = p.following(w, t, err)
 	}
 }
 
-// following is what w runs next: a task that waited to begin, on w's lane; else
-// it gives the lane back and rests until there is one. It is nil when w is to
-// end: an arena keeps as many goroutines at rest as it has lanes.
-func (p *Pool) following(w *worker, a *arena) *Task {
+// following ends t, which failed with err or did not, and is what w runs next: a
+// task that waited to begin, on w's lane; else it gives the lane back and rests
+// until there is one. It is nil when w is to end: an arena keeps as many goroutines
+// at rest as it has lanes.
+func (p *Pool) following(w *worker, t *Task, err error) *Task {
+	a := t.arena
 	p.mu.Lock()
+	t.finish(&p.table, err)
 	if a.resuming.Len() == 0 && a.first != nil {
 		defer p.mu.Unlock()
 		return p.first(a)

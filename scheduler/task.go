@@ -153,6 +153,9 @@ func (t *Task) table() *table {
 // Breathe gives other tasks a turn, where the debug scheduler decides whose it
 // is; elsewhere it does nothing.
 func Breathe(ctx context.Context) {
+	if !debugging.Load() { // asked for at every await
+		return
+	}
 	if t := TaskOf(ctx); t != nil {
 		t.home.breathe(t)
 	}
@@ -208,12 +211,22 @@ func (t *Task) execute() (err error) {
 
 // end finishes the task: its gates open, then whoever waits for it goes on.
 func (t *Task) end(err error) {
-	for _, g := range t.gates {
-		g.End(t, err)
-	}
+	t.letGo(err)
 	b := t.table()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	t.finish(b, err)
+}
+
+// letGo opens the task's gates.
+func (t *Task) letGo(err error) {
+	for _, g := range t.gates {
+		g.End(t, err)
+	}
+}
+
+// finish is what follows, under the mutex of its table.
+func (t *Task) finish(b *table, err error) {
 	t.err = err
 	if t.id.Load() != 0 {
 		b.remove(t)
@@ -237,7 +250,10 @@ func (t *Task) Refused() error {
 }
 
 // nowhere is the scheduler of tasks that were not started.
-var nowhere = NewDebug(DebugOptions{})
+var nowhere = &Debug{}
+
+// debugging says that the process has had a debug scheduler.
+var debugging atomic.Bool
 
 // New makes a task that holds gates, to be started by a Scheduler. If one of them
 // cannot be had, the task has ended with the reason, and the gates before it are
@@ -294,17 +310,19 @@ type table struct {
 // DefaultLimit is how many tasks a scheduler takes at once unless told.
 const DefaultLimit = 1 << 20
 
-// enter takes a task in, which is queued; the error is why it is not to run.
+// enter takes a task in, which is queued, and keeps mu; the error is why it is not
+// to run.
 func (b *table) enter(h home, t *Task, stack string) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if t.id.Load() != 0 {
+		b.mu.Unlock()
 		panic(fmt.Sprintf("scheduler: %v is started twice", t))
 	}
 	b.counts.Started++
 	if err := b.refusal(t); err != nil {
 		b.counts.Ended++
 		b.counts.Failed++
+		b.mu.Unlock()
 		return err
 	}
 	b.nextID++
@@ -404,8 +422,8 @@ func (b *table) live() []*Task {
 	return all
 }
 
-// admit is enter for a task that was just made; false if it has ended, now or
-// before.
+// admit is enter for a task that was just made; false, without mu, if it has ended,
+// now or before.
 func (b *table) admit(h home, t *Task) bool {
 	if t.id.Load() == 0 && t.state == Ended { // its caller's alone until it is started
 		return false
