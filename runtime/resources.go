@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,9 +32,8 @@ type Resources struct {
 	reclaim stream.Stream
 	supply  stream.Stream
 
-	services atomic.Pointer[map[reflect.Type]*service] // replaced, never changed
-	mu       sync.Mutex                                // guards replacing services, order and closed; nothing is made under it
-	order    []*service
+	services atomic.Pointer[[]*service] // few; replaced, never changed
+	mu       sync.Mutex                 // guards replacing services and closed; nothing is made under it
 	closed   bool
 }
 
@@ -87,6 +86,7 @@ func (l Leak) String() string {
 }
 
 type service struct {
+	key    reflect.Type
 	stage  Stage
 	making sync.Mutex // held by whoever makes value; nothing else is done under it
 	made   atomic.Bool
@@ -112,7 +112,7 @@ func NewResources(d Device, o ResourceOptions) (*Resources, error) {
 	}
 	o.ReleaseThreshold = max(o.ReleaseThreshold, 0)
 	r := &Resources{dev: d, options: o}
-	r.services.Store(&map[reflect.Type]*service{})
+	r.services.Store(&[]*service{})
 	var err error
 	if r.streams, err = stream.NewPool(d.drv, stream.Options{Count: o.Streams, Priority: o.StreamPriority, Debug: o.Debug}); err != nil {
 		return nil, err
@@ -162,8 +162,8 @@ func (r *Resources) Supply() stream.Stream { return r.supply }
 func Use[S Service](r *Resources, stage Stage, make func(*Resources) (S, error)) (S, error) {
 	var none S
 	key := reflect.TypeFor[S]()
-	s, ok := (*r.services.Load())[key]
-	if !ok {
+	s := r.service(key)
+	if s == nil {
 		var err error
 		if s, err = r.register(key, stage); err != nil {
 			return none, err
@@ -187,6 +187,16 @@ func Use[S Service](r *Resources, stage Stage, make func(*Resources) (S, error))
 	return s.value.(S), nil
 }
 
+// service is the one of a type; nil if it was never asked for.
+func (r *Resources) service(key reflect.Type) *service {
+	for _, s := range *r.services.Load() {
+		if s.key == key {
+			return s
+		}
+	}
+	return nil
+}
+
 // open is nil, or the ErrClosed after Close.
 func (r *Resources) open() error {
 	r.mu.Lock()
@@ -203,15 +213,12 @@ func (r *Resources) register(key reflect.Type, stage Stage) (*service, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := *r.services.Load()
-	if s, ok := old[key]; ok {
+	if s := r.service(key); s != nil {
 		return s, nil
 	}
-	s := &service{stage: stage}
-	fresh := maps.Clone(old)
-	fresh[key] = s
+	s := &service{key: key, stage: stage}
+	fresh := append(slices.Clone(*r.services.Load()), s)
 	r.services.Store(&fresh)
-	r.order = append(r.order, s)
 	return s, nil
 }
 
@@ -229,9 +236,7 @@ func (r *Resources) Live() []Leak {
 // or, with -1, of all, and joins the errors. It waits for one that is being
 // made.
 func (r *Resources) each(stage Stage, do func(Service) error) error {
-	r.mu.Lock()
-	order := r.order
-	r.mu.Unlock()
+	order := *r.services.Load() // of their first use
 	var errs []error
 	for i := len(order) - 1; i >= 0; i-- {
 		s := order[i]

@@ -68,7 +68,6 @@ type Runtime struct {
 	families  []driver.Family
 	options   Options
 	enrolled  []*Resources
-	byDriver  map[driver.Device]*Resources
 	scheduler scheduler.Scheduler
 	fallback  Device // the default; zero when there is none
 	noDefault error
@@ -111,7 +110,7 @@ func start(fams []driver.Family, o Options, site string) (*Runtime, error) {
 	for _, word := range strings.Split(os.Getenv("WEIR_DEBUG"), ",") {
 		o.Debug = o.Debug || word == "leaks"
 	}
-	rt := &Runtime{families: fams, options: o, byDriver: map[driver.Device]*Resources{}, site: site}
+	rt := &Runtime{families: fams, options: o, site: site}
 	if err := rt.schedule(); err != nil {
 		return nil, err
 	}
@@ -178,7 +177,6 @@ func (rt *Runtime) enrol() error {
 			return err
 		}
 		rt.enrolled = append(rt.enrolled, r)
-		rt.byDriver[d.drv] = r
 	}
 	return rt.chooseDefault(chosen)
 }
@@ -189,10 +187,10 @@ func (rt *Runtime) chooseDefault(chosen []Device) error {
 		if err != nil {
 			return err
 		}
-		if lost := d.Err(); rt.byDriver[d.drv] == nil && lost != nil {
+		if lost := d.Err(); rt.of(d) == nil && lost != nil {
 			return &weir.Error{Op: "runtime.Start", Device: d.Name(), Message: "the default device is lost", Err: lost}
 		}
-		if rt.byDriver[d.drv] == nil {
+		if rt.of(d) == nil {
 			return weir.Argf("runtime.Start", "default device %q is not enrolled; expected one of %s", name, rt.names())
 		}
 		if d.IsHost() && rt.options.Host == HostNever {
@@ -202,7 +200,7 @@ func (rt *Runtime) chooseDefault(chosen []Device) error {
 		return nil
 	}
 	for _, d := range chosen { // the first that the caller named
-		if rt.byDriver[d.drv] != nil && !(d.IsHost() && rt.options.Host == HostNever) {
+		if rt.of(d) != nil && !(d.IsHost() && rt.options.Host == HostNever) {
 			rt.fallback = d
 			return nil
 		}
@@ -219,6 +217,17 @@ func (rt *Runtime) chooseDefault(chosen []Device) error {
 	}
 	rt.noDefault = &weir.Error{Op: "runtime.Default", Err: cause,
 		Message: "no GPU is enrolled, and Options.Host says never to fall back to the host device"}
+	return nil
+}
+
+// of is the resources of a device; nil if it is not enrolled. There are few, and
+// every operation asks: to look at each takes a third of the time of a map.
+func (rt *Runtime) of(d Device) *Resources {
+	for _, r := range rt.enrolled {
+		if r.dev == d {
+			return r
+		}
+	}
 	return nil
 }
 
@@ -307,7 +316,7 @@ func For(d Device) (*Resources, error) {
 	if d.drv == nil {
 		return nil, zeroDevice("runtime.For")
 	}
-	if r := rt.byDriver[d.drv]; r != nil {
+	if r := rt.of(d); r != nil {
 		return r, nil
 	}
 	cause := weir.ErrNoDevice
