@@ -75,6 +75,7 @@ func (e *epoch[T]) known() bool { return e.phase >= unwritten }
 // same.
 func (e *epoch[T]) decide(p phase, result T, err error) {
 	first := e
+	var ops []*operation[T]
 	for {
 		e.phase, e.result, e.err = p, result, err
 		for w := e.waiters.Pop(); w != nil; w = e.waiters.Pop() {
@@ -83,9 +84,7 @@ func (e *epoch[T]) decide(p phase, result T, err error) {
 			}
 			w.Deliver(struct{}{}, nil)
 		}
-		for _, o := range e.ops {
-			o.arrived()
-		}
+		ops = append(ops, e.ops...)
 		e.ops = nil
 		if e.prev != nil {
 			e.prev.retire()
@@ -97,6 +96,9 @@ func (e *epoch[T]) decide(p phase, result T, err error) {
 		e = n
 	}
 	first.settle()
+	for _, o := range ops { // last: a log that cannot start a task decides epochs here
+		o.arrived()
+	}
 }
 
 // settle finds what became quiet from e on, wakes writers whose turn it is, and

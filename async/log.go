@@ -130,6 +130,9 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 	r := record[T]{op: op, site: at, kind: k, n: len(in)}
 	if keep || ctx.Done() != nil {
 		r.ctx = ctx
+		if cause := context.Cause(ctx); cause != nil {
+			r.cause = weir.Cancelled(cause)
+		}
 	}
 	order.Lock()
 	for l.queue.len() >= MaxQueued && r.cause == nil {
@@ -166,7 +169,7 @@ func (l *Log[T]) start() {
 		return
 	}
 	l.baton = true
-	t := scheduler.New(context.WithoutCancel(l.base), scheduler.Spec{Name: "launch " + l.arena, Arena: l.arena, Run: l.run})
+	t := scheduler.New(context.WithoutCancel(l.base), scheduler.Spec{Name: "launch " + l.arena, Arena: l.arena, Run: l.run, Late: true})
 	l.on.Start(t)
 	why := t.Refused()
 	if why == nil {

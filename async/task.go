@@ -26,6 +26,7 @@ func Go(ctx context.Context, name string, fn func(ctx context.Context) error, ga
 	if d, err := runtime.At(ctx); err == nil { // without a runtime, or a device, the lanes are those of no device
 		spec.Arena = d.Name()
 	}
+	failOnce(gates)
 	t := scheduler.New(ctx, spec, gates...)
 	if err := t.Refused(); err != nil { // for one of the gates; those after it were not bound
 		for _, g := range gates {
@@ -41,6 +42,32 @@ func Go(ctx context.Context, name string, fn func(ctx context.Context) error, ga
 		s.Start(t)
 	}
 	return t
+}
+
+// failure is what the failure of a task poisons its writers with, under order.
+type failure struct {
+	of     *scheduler.Task
+	poison *Poison
+}
+
+// failOnce has all writers among a task's gates be poisoned by one Poison.
+func failOnce(gates []Gate) {
+	type writer interface{ share(*failure) }
+	n := 0
+	for _, g := range gates {
+		if _, ok := g.(writer); ok {
+			n++
+		}
+	}
+	if n < 2 {
+		return
+	}
+	f := &failure{}
+	for _, g := range gates {
+		if w, ok := g.(writer); ok {
+			w.share(f)
+		}
+	}
 }
 
 // All awaits every reader, in order, and answers what they read. The error is

@@ -3,6 +3,7 @@ package async
 import (
 	"context"
 	"fmt"
+	goruntime "runtime"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/scheduler"
@@ -83,6 +84,16 @@ func (v *Value[T]) Get(ctx context.Context) (T, error) {
 		return e.shown("async.Get")
 	}
 	e.readers++
+	if scheduler.TaskOf(ctx) == nil { // a turn for others: what is missing is often about to come, and to park costs twice that
+		order.Unlock()
+		goruntime.Gosched()
+		order.Lock()
+		if e.known() {
+			defer order.Unlock()
+			defer e.letGo()
+			return e.shown("async.Get")
+		}
+	}
 	return e.await(ctx, "async.Get", func() {})
 }
 

@@ -17,6 +17,8 @@ type Writer[T any] struct {
 	made bool // somebody asked for it
 	open bool
 	set  bool
+	// shared is what its task's writers are poisoned with; nil if it is the only one.
+	shared *failure
 }
 
 // Set writes x and lets go: readers after it go on. It never waits: readers
@@ -114,14 +116,23 @@ func (w *Writer[T]) Fail(err error) error {
 	if err == nil {
 		return weir.Argf("writer.Fail", "the failure of %v is nil; expected an error", w.e.of)
 	}
-	w.poison(w.task, err)
+	w.poison(poisonOf(w.task, w.e.of.String(), err))
 	return nil
 }
 
-func (w *Writer[T]) poison(t *scheduler.Task, err error) {
+func (w *Writer[T]) poison(p *Poison) {
 	var zero T
 	w.open = false
-	w.e.decide(poisoned, zero, poisonOf(t, w.e.of.String(), err))
+	w.e.decide(poisoned, zero, p)
+}
+
+// share has the writer poisoned by what the others of f are, as its task fails.
+func (w *Writer[T]) share(f *failure) {
+	order.Lock()
+	defer order.Unlock()
+	if w.open && w.task == nil {
+		w.shared = f
+	}
 }
 
 // Release lets go. If nothing was set, the value stays what it was, never written
@@ -176,11 +187,18 @@ func (w *Writer[T]) Bind(t *scheduler.Task) error {
 func (w *Writer[T]) End(t *scheduler.Task, err error) {
 	order.Lock()
 	defer order.Unlock()
-	if w.open && err != nil {
-		w.poison(t, err)
-	} else {
+	if !w.open || err == nil {
 		w.release()
+		return
 	}
+	f := w.shared
+	if f == nil || f.of != nil && f.of != t {
+		f = &failure{}
+	}
+	if f.of == nil {
+		f.of, f.poison = t, poisonOf(t, w.e.of.String(), err)
+	}
+	w.poison(f.poison)
 }
 
 // Describe is for listings.
