@@ -15,12 +15,12 @@ import (
 // agreed order. Nothing is called under it but Deliver, and nothing waits.
 var order sync.Mutex
 
-// spare is the waiters of epochs that are not in use.
-var spare scheduler.Spare[struct{}]
-
-// push makes a waiter for e.
+// push makes a waiter for e. Those that are not in use are kept by scheduler: a
+// channel that was made in a bubble of testing/synctest stays there.
 func (e *epoch[T]) push(ctx context.Context) *scheduler.Waiter[struct{}] {
-	e.waiters.Share(&spare)
+	if s := scheduler.Of(ctx); s != nil {
+		e.waiters.Share(s.Spare())
+	}
 	return e.waiters.Push(ctx)
 }
 

@@ -57,6 +57,8 @@ type record[T any] struct {
 	more  []*epoch[T]    // the inputs past those
 	n     int
 	out   *epoch[T]
+	also  []*epoch[T] // of the values whose memory inputs view: read, but not looked at
+	under *epoch[T]   // of the value whose memory out views: written in place with it
 	kind  kind
 	cause error // why it is not to be launched
 }
@@ -79,7 +81,7 @@ type operation[T any] struct {
 	number  uint64 // in the order in which they stepped aside
 	record  record[T]
 	missing int
-	stop    func() bool // of the watch over its context
+	left    scheduler.Queue[struct{}] // who waits for it to leave
 }
 
 // MaxQueued is how many operations a log holds; who asks for more waits until
@@ -96,6 +98,24 @@ func NewLog[T any](base context.Context, arena string) *Log[T] {
 // keep says so.
 func (l *Log[T]) Make(ctx context.Context, s scheduler.Scheduler, at callers.Site, keep bool, op Operation[T], in ...*Value[T]) *Value[T] {
 	v := &Value[T]{name: op.Name()}
+	v.last = &v.first
+	v.first.of = v
+	l.ask(ctx, s, at, keep, op, makes, v, in)
+	return v
+}
+
+// Viewer is an Operation whose result may be a view of its first input.
+type Viewer[T any] interface {
+	Operation[T]
+	// Shares says whether it is: whether they have memory in common.
+	Shares(result, first T) bool
+}
+
+// View is Make of an operation whose result may share its first input's memory.
+// While it may, and when it does, who reads or changes the one in place is in order
+// with who reads or changes the other.
+func (l *Log[T]) View(ctx context.Context, s scheduler.Scheduler, at callers.Site, keep bool, op Viewer[T], in ...*Value[T]) *Value[T] {
+	v := &Value[T]{name: op.Name(), root: in[0].family()}
 	v.last = &v.first
 	v.first.of = v
 	l.ask(ctx, s, at, keep, op, makes, v, in)
@@ -138,20 +158,31 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 	for l.queue.len() >= MaxQueued && r.cause == nil {
 		r.cause = l.room(ctx)
 	}
+	if r.out = &v.first; k != makes {
+		r.out = v.write()
+		if v.root != nil {
+			r.under = v.root.write()
+		}
+	}
 	for i, x := range in {
 		var e *epoch[T]
-		if k == makes || x != v {
+		switch {
+		case k != makes && x == v:
+		case k != makes && x == v.root:
+			e = r.under.prev
+		default:
 			e = x.last
 			e.readers++
+			if x.root != nil && (k == makes || x.root != v.family()) {
+				x.root.last.readers++
+				r.also = append(r.also, x.root.last)
+			}
 		}
 		if i < few {
 			r.in[i] = e
 		} else {
 			r.more = append(r.more, e)
 		}
-	}
-	if r.out = &v.first; k != makes {
-		r.out = v.write()
 	}
 	if l.closed && r.cause == nil {
 		r.cause = closedErr(op.Name())
@@ -277,9 +308,16 @@ func (l *Log[T]) run(ctx context.Context) error {
 			out, cause = launch(ctx, &r, in)
 			launching = false
 		}
+		apart := false
+		if r.kind == makes && r.out.of.root != nil && cause == nil {
+			apart = !r.op.(Viewer[T]).Shares(out, in[0])
+		}
 		scheduler.Breathe(ctx)
 		clear(in)
 		order.Lock()
+		if apart || r.kind == makes && cause != nil {
+			r.out.of.root = nil
+		}
 		l.publish(&r, out, cause)
 	}
 }
@@ -345,20 +383,46 @@ func (l *Log[T]) step(r record[T]) bool {
 			e.ops = append(e.ops, wait())
 		}
 	}
-	if e := r.out; r.kind != makes && e.prev != nil && !e.prev.quiet {
-		e.inPlace = wait()
+	for _, e := range r.also {
+		if !e.known() {
+			e.ops = append(e.ops, wait())
+		}
+	}
+	for _, e := range [...]*epoch[T]{r.out, r.under} {
+		if e != nil && r.kind != makes && e.prev != nil && !e.prev.quiet {
+			e.inPlace = wait()
+		}
 	}
 	if o == nil {
 		return false
 	}
 	if ctx := r.ctx; ctx != nil && ctx.Done() != nil {
-		o.stop = context.AfterFunc(ctx, func() {
-			order.Lock()
-			defer order.Unlock()
-			o.leave(gaveUp(ctx, r.op.Name(), aside[T]{o}, context.Cause(ctx)))
-		})
+		o.watch(ctx)
 	}
 	return true
+}
+
+// watch has a task wait for what o waits for, so that the end of ctx ends that. It
+// is a task, for the debug scheduler to know of it.
+func (o *operation[T]) watch(ctx context.Context) {
+	l := o.log
+	l.on.Start(scheduler.New(context.WithoutCancel(ctx), scheduler.Spec{Name: o.record.op.Name(), Arena: l.arena, Site: o.record.site, Late: true,
+		Run: func(task context.Context) error {
+			ctx := scheduler.As(ctx, task)
+			order.Lock()
+			defer order.Unlock()
+			if _, waits := l.aside[o]; !waits {
+				return nil
+			}
+			w := o.left.Push(ctx)
+			order.Unlock()
+			_, left, err := w.Wait(ctx, aside[T]{o})
+			order.Lock()
+			if !left && o.left.Remove(w) {
+				o.leave(gaveUp(ctx, o.record.op.Name(), aside[T]{o}, err))
+			}
+			return nil
+		}}))
 }
 
 // aside is the wait of an operation that stepped aside.
@@ -366,15 +430,43 @@ type aside[T any] struct{ o *operation[T] }
 
 func (a aside[T]) String() string {
 	r := &a.o.record
-	for k := range r.n {
-		if e := r.at(k); e != nil && !e.known() {
-			return reading[T]{e}.String()
-		}
+	if e := a.unknown(); e != nil {
+		return reading[T]{e}.String()
+	}
+	if e := r.under; e != nil && e.prev != nil && !e.prev.quiet {
+		return writing[T]{e}.String()
 	}
 	return writing[T]{r.out}.String()
 }
-func (aside[T]) Ends() scheduler.Ending     { return scheduler.ByTask }
-func (aside[T]) Holders() []*scheduler.Task { return nil }
+
+func (aside[T]) Ends() scheduler.Ending { return scheduler.ByTask }
+
+// Holders are those of what String names.
+func (a aside[T]) Holders() []*scheduler.Task {
+	order.Lock()
+	e := a.unknown()
+	order.Unlock()
+	if e != nil {
+		return reading[T]{e}.Holders()
+	}
+	return writing[T]{a.o.record.out}.Holders()
+}
+
+// unknown is the first of what the operation needs that is not known; under order.
+func (a aside[T]) unknown() *epoch[T] {
+	r := &a.o.record
+	for k := range r.n {
+		if e := r.at(k); e != nil && !e.known() {
+			return e
+		}
+	}
+	for _, e := range r.also {
+		if !e.known() {
+			return e
+		}
+	}
+	return nil
+}
 
 // arrived is called, under order, with each thing that was missing.
 func (o *operation[T]) arrived() {
@@ -390,8 +482,8 @@ func (o *operation[T]) leave(cause error) {
 		return
 	}
 	delete(l.aside, o)
-	if o.stop != nil {
-		o.stop()
+	for w := o.left.Pop(); w != nil; w = o.left.Pop() {
+		w.Deliver(struct{}{}, nil)
 	}
 	o.record.cause = cause
 	l.ready.push(o.record)
@@ -445,9 +537,15 @@ func panicked(op, how string, cause error) error {
 // publish makes known what an operation made, and lets go of what it read.
 func (l *Log[T]) publish(r *record[T], out T, cause error) {
 	for k := range r.n {
-		if e := r.at(k); e != nil {
+		if e := r.at(k); e != nil && (r.under == nil || e != r.under.prev) {
 			e.letGo()
 		}
+	}
+	for _, e := range r.also {
+		e.letGo()
+	}
+	if r.under != nil {
+		r.under.writer.release()
 	}
 	var zero T
 	switch e := r.out; {

@@ -51,9 +51,14 @@ func flat(t *testing.T, f func(i int)) {
 	for i := many / 10; i < many; i++ {
 		f(i)
 	}
-	if grown := heap() - before; grown > 10*int64(many) {
-		t.Errorf("%d more take %d KB more; expected what is done to be given back", many*9/10, grown>>10)
+	var grown int64
+	for range 100 { // what garbage leaves to do takes a while on a busy machine
+		if grown = heap() - before; grown <= 10*int64(many) {
+			return
+		}
+		goruntime.Gosched()
 	}
+	t.Errorf("%d more take %d KB more; expected what is done to be given back", many*9/10, grown>>10)
 }
 
 // result is what is to be given back. It has a pointer, so that it has a

@@ -12,6 +12,7 @@ import (
 // does nothing; used after that, it answers ErrStale.
 type Reader[T any] struct {
 	e          *epoch[T]
+	also       *epoch[T] // of the value whose memory it views
 	task       *scheduler.Task
 	released   bool
 	awaited    bool
@@ -22,6 +23,9 @@ type Reader[T any] struct {
 func (r *Reader[T]) hold() {
 	e := r.e
 	e.readers++
+	if r.also != nil {
+		r.also.readers++
+	}
 	if r.next = e.held; r.next != nil {
 		r.next.prev = r
 	}
@@ -44,6 +48,9 @@ func (r *Reader[T]) drop() {
 	}
 	r.prev, r.next = nil, nil
 	r.e.letGo()
+	if r.also != nil {
+		r.also.letGo()
+	}
 }
 
 // Await waits until the value was written and answers it. The reader holds it
@@ -52,26 +59,35 @@ func (r *Reader[T]) drop() {
 // ctx ends first, after which Await may be called again; ErrStale of a released
 // reader, and of one that was awaited before: what it had to give it gave, and
 // a second use is a Clone.
-func (r *Reader[T]) Await(ctx context.Context) (x T, err error) {
+func (r *Reader[T]) Await(ctx context.Context) (T, error) { return r.await(ctx, "reader.Await") }
+
+func (r *Reader[T]) await(ctx context.Context, op string) (x T, err error) {
 	scheduler.Breathe(ctx)
 	order.Lock()
-	if err := r.usable("reader.Await"); err != nil {
+	if err := r.usable(op); err != nil {
 		order.Unlock()
 		return x, err
 	}
 	r.awaited = true
-	e := r.e
-	if e.known() {
-		defer order.Unlock()
-		return e.shown("reader.Await")
-	}
-	e.readers++ // a Release meanwhile takes nothing from under the wait
-	gave := false
-	x, err = e.await(ctx, "reader.Await", func() { gave = e.known() })
-	if !gave {
+	if e := r.e; e.known() {
+		x, err = e.shown(op)
+	} else {
+		e.readers++ // a Release meanwhile takes nothing from under the wait
+		came := false
+		x, err = e.await(ctx, op, func() { came = e.known() })
 		order.Lock()
-		r.awaited = false
-		order.Unlock()
+		r.awaited = came
+	}
+	defer order.Unlock()
+	if a := r.also; err == nil && a != nil && !a.known() { // what changes the memory in place comes first
+		a.readers++
+		came := false
+		_, gone := a.await(ctx, op, func() { came = a.known() })
+		order.Lock()
+		if r.awaited = came; !came {
+			var none T
+			return none, gone
+		}
 	}
 	return x, err
 }
@@ -83,7 +99,7 @@ func (r *Reader[T]) TryAwait() (x T, ok bool, err error) {
 	if err := r.usable("reader.TryAwait"); err != nil {
 		return x, false, err
 	}
-	if !r.e.known() {
+	if !r.e.known() || r.e.phase == written && r.also != nil && !r.also.known() {
 		return x, false, nil
 	}
 	r.awaited = true
@@ -106,7 +122,7 @@ func (r *Reader[T]) usable(op string) error {
 func (r *Reader[T]) Clone() *Reader[T] {
 	order.Lock()
 	defer order.Unlock()
-	c := &Reader[T]{e: r.e, released: r.released}
+	c := &Reader[T]{e: r.e, also: r.also, released: r.released}
 	if !c.released {
 		c.hold()
 	}

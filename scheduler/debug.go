@@ -239,9 +239,7 @@ func (d *Debug) settle(c *caller) bool {
 		case <-c.done:
 			return false
 		case <-d.wakes.signal:
-			if !moving {
-				return true
-			}
+			return true
 		case <-due: // the context's own timer may come a moment later
 			for e := d.parked.Front(); e != nil; e = e.Next() {
 				t := e.Value.(*Task)

@@ -14,9 +14,13 @@ type Queue[T any] struct {
 // owner. The zero value is empty.
 type Spare[T any] struct{ all []*Waiter[T] }
 
-// Share has q keep its waiters for reuse in s, with others of the same owner. It
-// is called before the first Push.
-func (q *Queue[T]) Share(s *Spare[T]) { q.spare = s }
+// Share has q keep its waiters for reuse in s, with others of the same owner, if it
+// keeps them nowhere yet.
+func (q *Queue[T]) Share(s *Spare[T]) {
+	if q.spare == nil {
+		q.spare = s
+	}
+}
 
 // Waiter is one caller in a queue.
 type Waiter[T any] struct {

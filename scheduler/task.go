@@ -24,6 +24,8 @@ type Scheduler interface {
 	Tasks() []Info
 	// Counts says how many tasks there were and are.
 	Counts() Counts
+	// Spare is a place for waiters, which package async guards.
+	Spare() *Spare[struct{}]
 	// Close takes no more tasks, but from tasks, and answers when all have ended.
 	// What waits for nothing that could come has its wait ended by ErrClosed, and
 	// is named in the error.
@@ -305,7 +307,11 @@ type table struct {
 	closing     bool
 	closed      bool
 	idle        Queue[struct{}] // who waits for the last task's end
+	spare       Spare[struct{}] // not under mu; see Spare
 }
+
+// Spare is a place for waiters, which package async guards.
+func (b *table) Spare() *Spare[struct{}] { return &b.spare }
 
 // DefaultLimit is how many tasks a scheduler takes at once unless told.
 const DefaultLimit = 1 << 20

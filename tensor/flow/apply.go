@@ -17,7 +17,7 @@ import (
 // handles under its ctx, but not for a value, nor long for anything: operations
 // behind it wait too. Its ctx carries the device, the scope and the cancellation
 // of Apply's; other values of that may be missing. It changes none of the arrays,
-// may answer a view of one, and keeps no hold of the slice. Its error, or panic,
+// may answer the first or a view of it, and keeps no hold of the slice. Its error, or panic,
 // poisons the value.
 //
 //go:noinline
@@ -40,7 +40,7 @@ func MatMulAt(ctx context.Context, at callers.Site, a, b *Value, opts ...tensor.
 }
 
 func applied(name string, fn func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error)) *made {
-	return &made{name, func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return &made{name: name, views: true, launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		if fn == nil {
 			return nil, weir.Argf(name, "the function is nil; expected one that makes an array")
 		}

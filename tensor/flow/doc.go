@@ -24,11 +24,11 @@
 //
 // Memory: an array that an operation makes belongs to ctx's scope if it has one
 // (tensor.Scope), whose free function then waits until what was asked for under
-// it is launched; otherwise it is free when it is garbage, or by Free. Views share
-// memory, of which values know nothing: GemmInto through one value is seen by later
-// operations of the same device on another value that views the same array, unless
-// it stepped aside. Get of the other one does not wait for it, and a task's Reader of
-// the one does not hold off a writer of the other.
+// it is launched; otherwise it is free when it is garbage, or by Free. A view that an
+// operation here makes shares memory, and who reads or changes it in place is in the
+// order of the calls with who does so to what it views: Readers of tasks hold off
+// changes through either. Views that were made elsewhere (async.Of of a view) are
+// values by themselves; so is what a task writes in place.
 //
 // Concurrency: everything may be called by several goroutines at once; the order
 // of operations is that of their calls.

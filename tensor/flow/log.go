@@ -80,7 +80,11 @@ func askAt(ctx context.Context, at callers.Site, op operation, in ...*Value) *Va
 	if err != nil {
 		return async.Poisoned[*tensor.Array](op.Name(), at, err)
 	}
-	return l.Make(ctx, s, at, tensor.BeforeFree(ctx, l), op, in...)
+	keep := tensor.BeforeFree(ctx, l)
+	if m, ok := op.(*made); ok && m.views && len(in) > 0 {
+		return l.View(ctx, s, at, keep, m, in...)
+	}
+	return l.Make(ctx, s, at, keep, op, in...)
 }
 
 // change asks for target to be changed in place, and answers it.
@@ -139,10 +143,14 @@ func present(op string, in []*Value) error {
 // made is an operation given by a function, which keeps what else it needs.
 type made struct {
 	name   string
+	views  bool // what it makes may share the memory of the first input
 	launch func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error)
 }
 
 func (m *made) Name() string { return m.name }
+
+// Shares says whether what it made lies in the first input's memory.
+func (m *made) Shares(result, first *tensor.Array) bool { return result.Buffer() == first.Buffer() }
 
 func (m *made) Launch(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 	for k, a := range in {

@@ -15,31 +15,31 @@ import (
 // The operations without arguments of their own are made once.
 var (
 	matMul = product(nil)
-	add    = &made{"flow.Add", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	add    = &made{name: "flow.Add", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.Add(ctx, in[0], in[1])
 	}}
-	clone      = &made{"flow.Copy", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) { return tensor.Copy(ctx, in[0]) }}
-	contiguous = &made{"flow.Contiguous", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	clone      = &made{name: "flow.Copy", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) { return tensor.Copy(ctx, in[0]) }}
+	contiguous = &made{name: "flow.Contiguous", views: true, launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.Contiguous(ctx, in[0])
 	}}
 	transpose = view("flow.T", func(a *tensor.Array) (*tensor.Array, error) { return a.T(), nil })
 	adjoint   = view("flow.H", func(a *tensor.Array) (*tensor.Array, error) { return a.H(), nil })
 	conjugate = view("flow.Conj", func(a *tensor.Array) (*tensor.Array, error) { return a.Conj(), nil })
-	copyInto  = &made{"flow.CopyInto", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	copyInto  = &made{name: "flow.CopyInto", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return in[1], tensor.CopyInto(ctx, in[1], in[0])
 	}}
-	free = &made{"flow.Free", func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { return nil, in[0].Free() }}
+	free = &made{name: "flow.Free", launch: func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { return nil, in[0].Free() }}
 )
 
 func product(opts []tensor.ProductOption) *made {
-	return &made{"flow.MatMul", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return &made{name: "flow.MatMul", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.MatMul(ctx, in[0], in[1], opts...)
 	}}
 }
 
 // view is an operation that launches nothing.
 func view(name string, of func(*tensor.Array) (*tensor.Array, error)) *made {
-	return &made{name, func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { return of(in[0]) }}
+	return &made{name: name, views: true, launch: func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { return of(in[0]) }}
 }
 
 // MatMul is tensor.MatMul: the matrix product of the last two axes, over the
@@ -55,21 +55,21 @@ func MatMul(ctx context.Context, a, b *Value, opts ...tensor.ProductOption) *Val
 // all who read c before have launched or let go, and answers it.
 func GemmInto(ctx context.Context, alpha complex128, a, b *Value, beta complex128, c *Value, opts ...tensor.ProductOption) *Value {
 	opts = slices.Clone(opts)
-	return change(ctx, &made{"flow.GemmInto", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return change(ctx, &made{name: "flow.GemmInto", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return in[2], tensor.GemmInto(ctx, alpha, in[0], in[1], beta, in[2], opts...)
 	}}, c, a, b)
 }
 
 // Einsum is tensor.Einsum: sums of products of elements over indices.
 func Einsum(ctx context.Context, spec string, operands ...*Value) *Value {
-	return ask(ctx, &made{"flow.Einsum", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return ask(ctx, &made{name: "flow.Einsum", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.Einsum(ctx, spec, in...)
 	}}, operands...)
 }
 
 // EinsumWith is Einsum with options.
 func EinsumWith(ctx context.Context, o tensor.EinsumOptions, spec string, operands ...*Value) *Value {
-	return ask(ctx, &made{"flow.EinsumWith", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return ask(ctx, &made{name: "flow.EinsumWith", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.EinsumWith(ctx, o, spec, in...)
 	}}, operands...)
 }
@@ -81,7 +81,7 @@ func Network(ctx context.Context, o tensor.EinsumOptions, operands []*Value, lab
 	for k, l := range labels {
 		labels[k] = slices.Clone(l)
 	}
-	return ask(ctx, &made{"flow.Network", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return ask(ctx, &made{name: "flow.Network", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.Network(ctx, o, in, labels, output)
 	}}, operands...)
 }
@@ -91,7 +91,7 @@ func Add(ctx context.Context, a, b *Value) *Value { return ask(ctx, add, a, b) }
 
 // Scale is tensor.Scale: alpha·a.
 func Scale(ctx context.Context, alpha complex128, a *Value) *Value {
-	return ask(ctx, &made{"flow.Scale", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return ask(ctx, &made{name: "flow.Scale", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.Scale(ctx, alpha, in[0])
 	}}, a)
 }
@@ -99,7 +99,7 @@ func Scale(ctx context.Context, alpha complex128, a *Value) *Value {
 // AddInto is tensor.AddInto: it changes y, in place, to alpha·x + beta·y, as
 // GemmInto changes c, and answers it.
 func AddInto(ctx context.Context, alpha complex128, x *Value, beta complex128, y *Value) *Value {
-	return change(ctx, &made{"flow.AddInto", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return change(ctx, &made{name: "flow.AddInto", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return in[1], tensor.AddInto(ctx, alpha, in[0], beta, in[1])
 	}}, y, x)
 }
@@ -107,7 +107,7 @@ func AddInto(ctx context.Context, alpha complex128, x *Value, beta complex128, y
 // Reshape is tensor.Reshape: the elements in row-major order with another shape.
 func Reshape(ctx context.Context, a *Value, shape ...int) *Value {
 	shape = slices.Clone(shape)
-	return ask(ctx, &made{"flow.Reshape", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return ask(ctx, &made{name: "flow.Reshape", views: true, launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.Reshape(ctx, in[0], shape...)
 	}}, a)
 }
@@ -157,14 +157,14 @@ func CopyInto(ctx context.Context, dst, src *Value) *Value { return change(ctx, 
 // AsType is tensor.AsType: a itself if it has the element type, else a converted
 // copy.
 func AsType(ctx context.Context, a *Value, dt tensor.DType) *Value {
-	return ask(ctx, &made{"flow.AsType", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return ask(ctx, &made{name: "flow.AsType", views: true, launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.AsType(ctx, in[0], dt)
 	}}, a)
 }
 
 // To is tensor.To: a itself if it is on the device, else a copy there.
 func To(ctx context.Context, a *Value, d runtime.Device) *Value {
-	return ask(ctx, &made{"flow.To", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+	return ask(ctx, &made{name: "flow.To", views: true, launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.To(ctx, in[0], d)
 	}}, a)
 }
