@@ -112,10 +112,13 @@ type Viewer[T any] interface {
 }
 
 // View is Make of an operation whose result may share its first input's memory.
-// While it may, and when it does, who reads or changes the one in place is in order
-// with who reads or changes the other.
+// While it may, and when it does, operations that read or change the one in place
+// are in order with those that read or change the other. Readers and Writers are of
+// the one value alone: a task that holds one of each would wait for itself.
 func (l *Log[T]) View(ctx context.Context, s scheduler.Scheduler, at callers.Site, keep bool, op Viewer[T], in ...*Value[T]) *Value[T] {
+	order.Lock()
 	v := &Value[T]{name: op.Name(), root: in[0].family()}
+	order.Unlock()
 	v.last = &v.first
 	v.first.of = v
 	l.ask(ctx, s, at, keep, op, makes, v, in)
@@ -315,7 +318,7 @@ func (l *Log[T]) run(ctx context.Context) error {
 		scheduler.Breathe(ctx)
 		clear(in)
 		order.Lock()
-		if apart || r.kind == makes && cause != nil {
+		if apart || cause != nil && r.kind == makes {
 			r.out.of.root = nil
 		}
 		l.publish(&r, out, cause)

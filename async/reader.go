@@ -12,7 +12,6 @@ import (
 // does nothing; used after that, it answers ErrStale.
 type Reader[T any] struct {
 	e          *epoch[T]
-	also       *epoch[T] // of the value whose memory it views
 	task       *scheduler.Task
 	released   bool
 	awaited    bool
@@ -23,9 +22,6 @@ type Reader[T any] struct {
 func (r *Reader[T]) hold() {
 	e := r.e
 	e.readers++
-	if r.also != nil {
-		r.also.readers++
-	}
 	if r.next = e.held; r.next != nil {
 		r.next.prev = r
 	}
@@ -48,9 +44,6 @@ func (r *Reader[T]) drop() {
 	}
 	r.prev, r.next = nil, nil
 	r.e.letGo()
-	if r.also != nil {
-		r.also.letGo()
-	}
 }
 
 // Await waits until the value was written and answers it. The reader holds it
@@ -59,9 +52,8 @@ func (r *Reader[T]) drop() {
 // ctx ends first, after which Await may be called again; ErrStale of a released
 // reader, and of one that was awaited before: what it had to give it gave, and
 // a second use is a Clone.
-func (r *Reader[T]) Await(ctx context.Context) (T, error) { return r.await(ctx, "reader.Await") }
-
-func (r *Reader[T]) await(ctx context.Context, op string) (x T, err error) {
+func (r *Reader[T]) Await(ctx context.Context) (x T, err error) {
+	const op = "reader.Await"
 	scheduler.Breathe(ctx)
 	order.Lock()
 	if err := r.usable(op); err != nil {
@@ -69,25 +61,18 @@ func (r *Reader[T]) await(ctx context.Context, op string) (x T, err error) {
 		return x, err
 	}
 	r.awaited = true
-	if e := r.e; e.known() {
-		x, err = e.shown(op)
-	} else {
-		e.readers++ // a Release meanwhile takes nothing from under the wait
-		came := false
-		x, err = e.await(ctx, op, func() { came = e.known() })
-		order.Lock()
-		r.awaited = came
+	e := r.e
+	if e.known() {
+		defer order.Unlock()
+		return e.shown(op)
 	}
-	defer order.Unlock()
-	if a := r.also; err == nil && a != nil && !a.known() { // what changes the memory in place comes first
-		a.readers++
-		came := false
-		_, gone := a.await(ctx, op, func() { came = a.known() })
+	e.readers++ // a Release meanwhile takes nothing from under the wait
+	came := false
+	x, err = e.await(ctx, op, func() { came = e.known() })
+	if !came {
 		order.Lock()
-		if r.awaited = came; !came {
-			var none T
-			return none, gone
-		}
+		r.awaited = false
+		order.Unlock()
 	}
 	return x, err
 }
@@ -99,7 +84,7 @@ func (r *Reader[T]) TryAwait() (x T, ok bool, err error) {
 	if err := r.usable("reader.TryAwait"); err != nil {
 		return x, false, err
 	}
-	if !r.e.known() || r.e.phase == written && r.also != nil && !r.also.known() {
+	if !r.e.known() {
 		return x, false, nil
 	}
 	r.awaited = true
@@ -122,7 +107,7 @@ func (r *Reader[T]) usable(op string) error {
 func (r *Reader[T]) Clone() *Reader[T] {
 	order.Lock()
 	defer order.Unlock()
-	c := &Reader[T]{e: r.e, also: r.also, released: r.released}
+	c := &Reader[T]{e: r.e, released: r.released}
 	if !c.released {
 		c.hold()
 	}

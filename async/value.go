@@ -16,12 +16,12 @@ import (
 // once. What was read stays readable when the Value itself is garbage.
 type Value[T any] struct {
 	name  string
-	root  *Value[T] // whose memory it views; nil if it has its own
+	root  *Value[T] // whose memory it views, or nil; under order
 	last  *epoch[T] // under order
 	first epoch[T]
 }
 
-// family is the value that has the memory.
+// family is the value that has the memory. It is called under order.
 func (v *Value[T]) family() *Value[T] {
 	if v.root != nil {
 		return v.root
@@ -66,9 +66,6 @@ func (v *Value[T]) Read() *Reader[T] {
 	order.Lock()
 	defer order.Unlock()
 	r := &Reader[T]{e: v.last}
-	if v.root != nil {
-		r.also = v.root.last
-	}
 	r.hold()
 	return r
 }
@@ -88,11 +85,6 @@ func (v *Value[T]) Set(x T) error { return v.Write().Set(x) }
 // Get reads the value and answers what it is, waiting for its writer. The errors
 // are those of Reader.Await.
 func (v *Value[T]) Get(ctx context.Context) (T, error) {
-	if v.root != nil {
-		r := v.Read()
-		defer r.Release()
-		return r.await(ctx, "async.Get")
-	}
 	scheduler.Breathe(ctx)
 	order.Lock()
 	e := v.last

@@ -25,10 +25,10 @@
 // Memory: an array that an operation makes belongs to ctx's scope if it has one
 // (tensor.Scope), whose free function then waits until what was asked for under
 // it is launched; otherwise it is free when it is garbage, or by Free. A view that an
-// operation here makes shares memory, and who reads or changes it in place is in the
-// order of the calls with who does so to what it views: Readers of tasks hold off
-// changes through either. Views that were made elsewhere (async.Of of a view) are
-// values by themselves; so is what a task writes in place.
+// operation here makes shares memory, and operations that read or change it in place
+// are in the order of the calls with those that read or change what it views. Get,
+// and the Readers and Writers of tasks, are of the one value alone. Views that were
+// made elsewhere (async.Of of a view) are values by themselves.
 //
 // Concurrency: everything may be called by several goroutines at once; the order
 // of operations is that of their calls.
