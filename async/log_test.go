@@ -292,13 +292,8 @@ func TestAnOperationIsCancelledBeforeAndWhileLaunched(t *testing.T) {
 	})
 }
 
-// TestAnOperationIsCancelledWhileItWaitsForATask is for the pool: the goroutine by
-// which a context tells is none that the debug scheduler waits for.
 func TestAnOperationIsCancelledWhileItWaitsForATask(t *testing.T) {
 	logs(t, func(t *testing.T, l *logger) {
-		if _, debug := l.s.(*scheduler.Debug); debug {
-			return
-		}
 		for range 50 {
 			ctx, cancel := context.WithCancelCause(l.ctx)
 			x, y := async.Named("x", 1), async.Named("y", 1)

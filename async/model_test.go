@@ -634,11 +634,6 @@ func programs(rt *rapid.T) []step {
 func TestUnderTheDebugSchedulerProgramsComeOutAsIfExecutedInCallOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		program := programs(rt)
-		for i := range program { // see the pool's test
-			if program[i].do != "task" && program[i].cancel == "during" {
-				program[i].cancel = "before"
-			}
-		}
 		for seed := range uint64(6) {
 			var traces [2][]string
 			for k := range traces {

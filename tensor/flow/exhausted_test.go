@@ -3,7 +3,6 @@ package flow_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/weirgo/weir"
@@ -11,7 +10,6 @@ import (
 	"github.com/weirgo/weir/provider/blas"
 	"github.com/weirgo/weir/provider/solver"
 	"github.com/weirgo/weir/runtime"
-	"github.com/weirgo/weir/scheduler"
 	"github.com/weirgo/weir/stream"
 	"github.com/weirgo/weir/tensor"
 	"github.com/weirgo/weir/tensor/flow"
@@ -125,30 +123,27 @@ func TestCancellingAParkedOperationPoisonsItAlone(t *testing.T) {
 // what a task is yet to write: it does not wait for the task. A context wakes it from
 // a goroutine of its own, which is none that a debug scheduler runs.
 func TestCancellingAnOperationAsidePoisonsItAlone(t *testing.T) {
-	for _, lanes := range []int{1, 2} {
-		t.Run(fmt.Sprintf("%d lanes", lanes), func(t *testing.T) {
-			ctx := start(t, runtime.Options{Tasks: scheduler.Options{Lanes: lanes}})
-			a, x := matrix(ctx, 1, 1, 1), async.New[*tensor.Array]("x")
-			w := x.Write()
-			c := matrix(ctx, 2, 1, 1)
-			mine, cancel := context.WithCancel(ctx)
-			aside, at := flow.Add(mine, a, x), here()
-			flow.AddInto(mine, 1, x, 1, c)
-			other := flow.Add(ctx, a, x)
-			wants(t, ctx, flow.Scale(ctx, 2, a), 2*numbers(1, 1)[0]) // so the others have stepped aside
-			cancel()
-			if p := poisonOf(t, ctx, aside); p.Op != "flow.Add" || p.Site() != at || !errors.Is(p, weir.ErrCancelled) {
-				t.Errorf("got %v", p)
-			} else if want := "poisoned: flow.Add (" + at + `) was cancelled: flow.Add: gave up waiting for value "x", to be written (write 0): context canceled`; p.Error() != want {
-				t.Errorf("got  %v\nwant %s", p, want)
-			}
-			if p := poisonOf(t, ctx, c); p.Op != "flow.AddInto" || !errors.Is(p, weir.ErrCancelled) {
-				t.Errorf("got %v", p)
-			}
-			if err := w.Set(must(a.Get(ctx))); err != nil {
-				t.Fatal(err)
-			}
-			wants(t, ctx, other, 2*numbers(1, 1)[0])
-		})
-	}
+	under(t, runtime.Options{}, func(t *testing.T, ctx context.Context) {
+		a, x := matrix(ctx, 1, 1, 1), async.New[*tensor.Array]("x")
+		w := x.Write()
+		c := matrix(ctx, 2, 1, 1)
+		mine, cancel := context.WithCancel(ctx)
+		aside, at := flow.Add(mine, a, x), here()
+		flow.AddInto(mine, 1, x, 1, c)
+		other := flow.Add(ctx, a, x)
+		wants(t, ctx, flow.Scale(ctx, 2, a), 2*numbers(1, 1)[0]) // so the others have stepped aside
+		cancel()
+		if p := poisonOf(t, ctx, aside); p.Op != "flow.Add" || p.Site() != at || !errors.Is(p, weir.ErrCancelled) {
+			t.Errorf("got %v", p)
+		} else if want := "poisoned: flow.Add (" + at + `) was cancelled: flow.Add: gave up waiting for value "x", to be written (write 0): context canceled`; p.Error() != want {
+			t.Errorf("got  %v\nwant %s", p, want)
+		}
+		if p := poisonOf(t, ctx, c); p.Op != "flow.AddInto" || !errors.Is(p, weir.ErrCancelled) {
+			t.Errorf("got %v", p)
+		}
+		if err := w.Set(must(a.Get(ctx))); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, ctx, other, 2*numbers(1, 1)[0])
+	})
 }
