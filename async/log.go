@@ -150,23 +150,30 @@ func Poisoned[T any](name string, at callers.Site, cause error) *Value[T] {
 }
 
 func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site, keep bool, op Operation[T], k kind, v *Value[T], in []*Value[T]) {
-	r := record[T]{op: op, site: at, kind: k, n: len(in)}
+	var needs context.Context
+	var cause error
 	if keep || ctx.Done() != nil {
-		r.ctx = ctx
-		if cause := context.Cause(ctx); cause != nil {
-			r.cause = weir.Cancelled(cause)
+		needs = ctx
+		if why := context.Cause(ctx); why != nil {
+			cause = weir.Cancelled(why)
 		}
 	}
 	order.Lock()
-	for l.queue.len() >= MaxQueued && r.cause == nil {
-		r.cause = l.room(ctx)
+	for l.queue.len() >= MaxQueued && cause == nil {
+		cause = l.room(ctx)
 	}
-	if r.out = &v.first; k != makes {
-		r.out = v.write()
+	if l.closed && cause == nil {
+		cause = closedErr(op.Name())
+	}
+	out, under := &v.first, (*epoch[T])(nil)
+	if k != makes { // which may have others launched
+		out = v.write()
 		if v.root != nil {
-			r.under = v.root.write()
+			under = v.root.write()
 		}
 	}
+	r := l.queue.add()
+	r.op, r.ctx, r.site, r.kind, r.n, r.out, r.under, r.cause = op, needs, at, k, len(in), out, under, cause
 	for i, x := range in {
 		var e *epoch[T]
 		switch {
@@ -187,10 +194,6 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 			r.more = append(r.more, e)
 		}
 	}
-	if l.closed && r.cause == nil {
-		r.cause = closedErr(op.Name())
-	}
-	l.queue.push(r)
 	l.on = s
 	l.start()
 	order.Unlock()
@@ -347,13 +350,22 @@ type fifo[E any] struct {
 
 func (f *fifo[E]) len() int { return len(f.items) - f.head }
 
-func (f *fifo[E]) push(x E) {
+func (f *fifo[E]) push(x E) { *f.add() = x }
+
+// add is a place at the end, which is zero.
+func (f *fifo[E]) add() *E {
 	if f.head > 0 && len(f.items) == cap(f.items) && f.head >= len(f.items)/2 {
 		n := copy(f.items, f.items[f.head:])
 		clear(f.items[n:])
 		f.items, f.head = f.items[:n], 0
 	}
-	f.items = append(f.items, x)
+	if n := len(f.items); n < cap(f.items) { // what was there is zero
+		f.items = f.items[:n+1]
+	} else {
+		var none E
+		f.items = append(f.items, none)
+	}
+	return &f.items[len(f.items)-1]
 }
 
 func (f *fifo[E]) pop() (x E, ok bool) {
