@@ -176,7 +176,7 @@ func (x *batch) operand(a *Array, which int) int {
 func (x *batch) sort() {
 	for i := range x.members {
 		m := &x.members[i]
-		if !m.orient() || m.at[0] >= 0 && (m.packs(m.a) || m.packs(m.b)) {
+		if !m.orient() || m.at[0] >= 0 && (m.packs(&m.a) || m.packs(&m.b)) {
 			x.alone = append(x.alone, i)
 			continue
 		}

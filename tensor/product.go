@@ -48,26 +48,31 @@ func (x matrix) transposed() matrix {
 	return x
 }
 
-// ld is the leading dimension of x as it lies, column-major; ok is false when
-// it does not lie so.
-func (x matrix) ld() (ld int64, ok bool) {
-	if x.rs != 1 && x.rows > 1 {
+// leading is the leading dimension of a rows×cols matrix as it lies, column-major;
+// ok is false when it does not lie so.
+func leading(rows, cols, rs, cs int64) (ld int64, ok bool) {
+	if rs != 1 && rows > 1 {
 		return 0, false
 	}
-	if x.cols <= 1 {
-		return max(x.rows, 1), true
+	if cols <= 1 {
+		return max(rows, 1), true
 	}
-	return x.cs, x.cs >= max(x.rows, 1)
+	return cs, cs >= max(rows, 1)
 }
 
+// ld is the leading dimension of x, turnedLD that of its transpose. What a product
+// asks for each of its operands takes a pointer: a matrix is large.
+func (x *matrix) ld() (ld int64, ok bool)       { return leading(x.rows, x.cols, x.rs, x.cs) }
+func (x *matrix) turnedLD() (ld int64, ok bool) { return leading(x.cols, x.rows, x.cs, x.rs) }
+
 // form is how BLAS reads x: op and leading dimension.
-func (x matrix) form() (op driver.Op, ld int64, ok bool) {
+func (x *matrix) form() (op driver.Op, ld int64, ok bool) {
 	if !x.conj {
 		if ld, ok := x.ld(); ok {
 			return driver.NoTrans, ld, true
 		}
 	}
-	ld, ok = x.transposed().ld()
+	ld, ok = x.turnedLD()
 	if x.conj {
 		return driver.ConjTrans, ld, ok
 	}
@@ -75,14 +80,14 @@ func (x matrix) form() (op driver.Op, ld int64, ok bool) {
 }
 
 // fits says whether BLAS takes x as it lies.
-func (x matrix) fits() bool {
+func (x *matrix) fits() bool {
 	_, _, ok := x.form()
 	return ok
 }
 
 // packed is the number of elements that a's and b's packing copies.
 func (p *product) packed() (n int64) {
-	for i, x := range [...]matrix{p.a, p.b} {
+	for i, x := range [...]*matrix{&p.a, &p.b} {
 		if p.packs(x) {
 			n += p.packSize(x, i)
 		}
@@ -90,11 +95,11 @@ func (p *product) packed() (n int64) {
 	return n
 }
 
-func (p *product) packs(x matrix) bool {
+func (p *product) packs(x *matrix) bool {
 	return !x.fits() || x.array.Buffer() == p.c.array.Buffer() && x.array.overlaps(p.c.array)
 }
 
-func (p *product) packSize(x matrix, which int) int64 {
+func (p *product) packSize(x *matrix, which int) int64 {
 	n := x.rows * x.cols
 	for _, ax := range p.batch {
 		if ax.step(which) != 0 {
@@ -123,7 +128,7 @@ func (p *product) orient() bool {
 		p.alpha, p.beta = conjugate(p.alpha), conjugate(p.beta)
 	}
 	_, straight := p.c.ld()
-	_, turned := p.c.transposed().ld()
+	_, turned := p.c.turnedLD()
 	if !straight && !turned {
 		return false
 	}
@@ -223,13 +228,13 @@ func (p *product) run(ctx context.Context) error {
 	}
 	var packA, packB *Array
 	var err error
-	if p.packs(p.a) {
+	if p.packs(&p.a) {
 		if packA, err = p.temporary(ctx, p.a, 0); err != nil {
 			return err
 		}
 		defer packA.Free()
 	}
-	if p.packs(p.b) {
+	if p.packs(&p.b) {
 		if packB, err = p.temporary(ctx, p.b, 1); err != nil {
 			return err
 		}
@@ -247,7 +252,7 @@ func (p *product) run(ctx context.Context) error {
 func (p *product) submit(l *blas.Lease, acc *buffer.Access, packA, packB *Array) error {
 	size := driver.Ptr(p.c.array.dtype.Size())
 	c := acc.Write(p.c.array.Buffer())
-	open := func(x matrix) driver.Ptr {
+	open := func(x *matrix) driver.Ptr {
 		if x.array.Buffer() == p.c.array.Buffer() {
 			return c
 		}
@@ -255,7 +260,7 @@ func (p *product) submit(l *blas.Lease, acc *buffer.Access, packA, packB *Array)
 	}
 	a, b := driver.Ptr(0), driver.Ptr(0)
 	if p.a.cols > 0 {
-		a, b = open(p.a), open(p.b)
+		a, b = open(&p.a), open(&p.b)
 	}
 	var toA, toB driver.Ptr
 	if packA != nil {
