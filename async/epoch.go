@@ -18,10 +18,11 @@ var order sync.Mutex
 // push makes a waiter for e. Those that are not in use are kept by scheduler: a
 // channel that was made in a bubble of testing/synctest stays there.
 func (e *epoch[T]) push(ctx context.Context) *scheduler.Waiter[struct{}] {
+	q := &e.awaited().waiters
 	if s := scheduler.Of(ctx); s != nil {
-		e.waiters.Share(s.Spare())
+		q.Share(s.Spare())
 	}
-	return e.waiters.Push(ctx)
+	return q.Push(ctx)
 }
 
 // phase is what is known of an epoch's write.
@@ -63,10 +64,23 @@ type epoch[T any] struct {
 	writer     Writer[T]
 	held       *Reader[T] // those readers that are Readers
 
+	*waits[T] // who waits, if anybody does or did: most epochs have nobody
+}
+
+// waits is who waits for an epoch.
+type waits[T any] struct {
 	waiters scheduler.Queue[struct{}]   // for the phase; and turn
 	turn    *scheduler.Waiter[struct{}] // the writer, who waits for prev to be quiet
 	ops     []*operation[T]             // that wait for the phase
 	inPlace *operation[T]               // that waits for prev to be quiet
+}
+
+// awaited has a place for those who wait.
+func (e *epoch[T]) awaited() *waits[T] {
+	if e.waits == nil {
+		e.waits = &waits[T]{}
+	}
+	return e.waits
 }
 
 func (e *epoch[T]) known() bool { return e.phase >= unwritten }
@@ -78,14 +92,16 @@ func (e *epoch[T]) decide(p phase, result T, err error) {
 	var ops []*operation[T]
 	for {
 		e.phase, e.result, e.err = p, result, err
-		for w := e.waiters.Pop(); w != nil; w = e.waiters.Pop() {
-			if w == e.turn { // who writes e does not wait for itself
-				e.turn = nil
+		if e.waits != nil {
+			for w := e.waiters.Pop(); w != nil; w = e.waiters.Pop() {
+				if w == e.turn { // who writes e does not wait for itself
+					e.turn = nil
+				}
+				w.Deliver(struct{}{}, nil)
 			}
-			w.Deliver(struct{}{}, nil)
+			ops = append(ops, e.ops...)
+			e.ops = nil
 		}
-		ops = append(ops, e.ops...)
-		e.ops = nil
 		if e.prev != nil {
 			e.prev.retire()
 		}
@@ -111,15 +127,16 @@ func (e *epoch[T]) settle() {
 		}
 		e.quiet = true
 		n := e.next
-		if n.turn != nil {
-			n.waiters.Remove(n.turn)
-			n.turn.Deliver(struct{}{}, nil)
-			n.turn = nil
-		}
-		if n.inPlace != nil {
-			o := n.inPlace
-			n.inPlace = nil
-			o.arrived()
+		if w := n.waits; w != nil {
+			if t := w.turn; t != nil {
+				w.waiters.Remove(t)
+				t.Deliver(struct{}{}, nil)
+				w.turn = nil
+			}
+			if o := w.inPlace; o != nil {
+				w.inPlace = nil
+				o.arrived()
+			}
 		}
 		n.retire()
 		e.retire()

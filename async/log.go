@@ -342,40 +342,69 @@ func (l *Log[T]) take() (record[T], bool) {
 	return r, ok
 }
 
-// fifo is a line of E.
+// fifo is a line of E, in chunks: a line that grows is never copied, and a long one
+// gives back what it took.
 type fifo[E any] struct {
-	items []E
-	head  int
+	n           int
+	first, last *chunk[E]
+	from, to    int // in first and last: where the next is taken, and put
+	spare       *chunk[E]
+	spares      int
 }
 
-func (f *fifo[E]) len() int { return len(f.items) - f.head }
+type chunk[E any] struct {
+	items [chunkLen]E
+	next  *chunk[E]
+}
+
+const (
+	chunkLen  = 128
+	maxSpares = 8 // chunks that are kept: as many operations as a burst has
+)
+
+func (f *fifo[E]) len() int { return f.n }
 
 func (f *fifo[E]) push(x E) { *f.add() = x }
 
 // add is a place at the end, which is zero.
 func (f *fifo[E]) add() *E {
-	if f.head > 0 && len(f.items) == cap(f.items) && f.head >= len(f.items)/2 {
-		n := copy(f.items, f.items[f.head:])
-		clear(f.items[n:])
-		f.items, f.head = f.items[:n], 0
+	if f.last == nil || f.to == chunkLen {
+		c := f.spare
+		if c != nil {
+			f.spare, c.next = c.next, nil
+			f.spares--
+		} else {
+			c = &chunk[E]{}
+		}
+		if f.last != nil {
+			f.last.next = c
+		} else {
+			f.first, f.from = c, 0
+		}
+		f.last, f.to = c, 0
 	}
-	if n := len(f.items); n < cap(f.items) { // what was there is zero
-		f.items = f.items[:n+1]
-	} else {
-		var none E
-		f.items = append(f.items, none)
-	}
-	return &f.items[len(f.items)-1]
+	f.n++
+	f.to++
+	return &f.last.items[f.to-1]
 }
 
 func (f *fifo[E]) pop() (x E, ok bool) {
-	if f.len() == 0 {
+	if f.n == 0 {
 		return x, false
 	}
 	var none E
-	x, f.items[f.head] = f.items[f.head], none // what it held may be garbage
-	if f.head++; f.head == len(f.items) {
-		f.items, f.head = f.items[:0], 0
+	c := f.first
+	x, c.items[f.from] = c.items[f.from], none // what it held may be garbage
+	f.n--
+	if f.from++; f.from == chunkLen || f.n == 0 { // done with c
+		f.first, f.from = c.next, 0
+		if f.first == nil {
+			f.last, f.to = nil, 0
+		}
+		if c.next = nil; f.spares < maxSpares {
+			c.next, f.spare = f.spare, c
+			f.spares++
+		}
 	}
 	return x, true
 }
@@ -395,17 +424,19 @@ func (l *Log[T]) step(r record[T]) bool {
 	}
 	for k := range r.n {
 		if e := r.at(k); e != nil && !e.known() {
-			e.ops = append(e.ops, wait())
+			w := e.awaited()
+			w.ops = append(w.ops, wait())
 		}
 	}
 	for _, e := range r.also {
 		if !e.known() {
-			e.ops = append(e.ops, wait())
+			w := e.awaited()
+			w.ops = append(w.ops, wait())
 		}
 	}
 	for _, e := range [...]*epoch[T]{r.out, r.under} {
 		if e != nil && r.kind != makes && e.prev != nil && !e.prev.quiet {
-			e.inPlace = wait()
+			e.awaited().inPlace = wait()
 		}
 	}
 	if o == nil {

@@ -52,7 +52,7 @@ func (w *Writer[T]) Await(ctx context.Context) (x T, err error) {
 		return x, uninitialized(op, e.of)
 	}
 	if !e.prev.quiet {
-		if e.turn != nil {
+		if e.waits != nil && e.turn != nil {
 			return x, &weir.Error{Op: op, Kind: weir.KindLogic, Err: weir.ErrBusy,
 				Message: fmt.Sprintf("the writer of %v (write %d) is awaited by another goroutine; a writer has one owner", e.of, e.number)}
 		}
@@ -98,7 +98,7 @@ func (w *Writer[T]) waitsForItself(ctx context.Context, op string) error {
 		if e.writer.open && e.writer.task == t {
 			return w.e.itself(op, t, "an earlier writer")
 		}
-		if e.turn != nil {
+		if e.waits != nil && e.turn != nil {
 			break
 		}
 	}
@@ -236,7 +236,7 @@ func (w writing[T]) Holders() (all []*scheduler.Task) {
 		if e.writer.open && e.writer.task != nil {
 			all = append(all, e.writer.task)
 		}
-		if e.turn != nil { // what comes before, it waits for
+		if e.waits != nil && e.turn != nil { // what comes before, it waits for
 			break
 		}
 	}
