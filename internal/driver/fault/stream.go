@@ -23,8 +23,8 @@ func (s *stream) Query() (bool, error) { return answer(s.dev, StreamQuery, s.inn
 // Idle is false: what it would spare are calls that a plan is to see.
 func (s *stream) Idle() bool { return false }
 
-func (s *stream) Synchronize() error   { return s.dev.do(StreamSynchronize, s.inner.Synchronize) }
-func (s *stream) Destroy() error       { return s.dev.do(StreamDestroy, s.inner.Destroy) }
+func (s *stream) Synchronize() error { return s.dev.do(StreamSynchronize, s.inner.Synchronize) }
+func (s *stream) Destroy() error     { return s.dev.do(StreamDestroy, s.inner.Destroy) }
 
 func (s *stream) Copy(dst, src driver.Ptr, bytes int64) error {
 	return s.dev.do(StreamCopy, func() error { return s.inner.Copy(dst, src, bytes) })
