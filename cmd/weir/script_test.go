@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -97,6 +98,8 @@ func TestScripts(t *testing.T) {
 				return raceDetector, nil
 			case "cuda": // the build has the CUDA devices
 				return cudaBuild, nil
+			case "nohup": // a hangup is ignored, as nohup has it
+				return signal.Ignored(syscall.SIGHUP), nil
 			case "simulated": // $SIMULATED is where their simulated driver is
 				return simulated(), nil
 			}
