@@ -41,9 +41,11 @@ type Log[T any] struct {
 	queue  fifo[record[T]]
 	ready  fifo[record[T]]     // that stepped aside and can be launched now
 	baton  bool                // a task launches, or is about to
+	task   *scheduler.Task     // that one
 	on     scheduler.Scheduler // where it was started last
 	aside  map[*operation[T]]struct{}
 	asked  uint64 // how many stepped aside ever
+	back   uint64 // how many of those came back ever
 	closed bool
 	full   scheduler.Queue[struct{}] // who waits for room
 }
@@ -113,11 +115,13 @@ type Viewer[T any] interface {
 
 // View is Make of an operation whose result may share its first input's memory.
 // While it may, and when it does, operations that read or change the one in place
-// are in order with those that read or change the other. Readers and Writers are of
-// the one value alone: a task that holds one of each would wait for itself.
+// are in order with those that read or change the other; so they stay if a view of
+// the result was asked for before it was known. Readers and Writers are of the one
+// value alone: a task that holds one of each would wait for itself.
 func (l *Log[T]) View(ctx context.Context, s scheduler.Scheduler, at callers.Site, keep bool, op Viewer[T], in ...*Value[T]) *Value[T] {
 	order.Lock()
 	v := &Value[T]{name: op.Name(), root: in[0].family()}
+	in[0].viewed = in[0].root != nil
 	order.Unlock()
 	v.last = &v.first
 	v.first.of = v
@@ -159,7 +163,7 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 		}
 	}
 	order.Lock()
-	for l.queue.len() >= MaxQueued && cause == nil {
+	for l.queue.len() >= MaxQueued && cause == nil && !l.launches(ctx) {
 		cause = l.room(ctx)
 	}
 	if l.closed && cause == nil {
@@ -207,6 +211,7 @@ func (l *Log[T]) start() {
 	}
 	l.baton = true
 	t := scheduler.New(context.WithoutCancel(l.base), scheduler.Spec{Name: "launch " + l.arena, Arena: l.arena, Run: l.run, Late: true})
+	l.task = t
 	l.on.Start(t)
 	why := t.Refused()
 	if why == nil {
@@ -230,6 +235,12 @@ func (l *Log[T]) room(ctx context.Context) error {
 		return gaveUp(ctx, "async.Log", fullness[T]{l}, err)
 	}
 	return nil
+}
+
+// launches says whether ctx is that of an operation that the log launches: to wait
+// for room, it would wait for itself.
+func (l *Log[T]) launches(ctx context.Context) bool {
+	return l.baton && scheduler.TaskOf(ctx) == l.task
 }
 
 // fullness is the wait for room in a log.
@@ -321,8 +332,8 @@ func (l *Log[T]) run(ctx context.Context) error {
 		scheduler.Breathe(ctx)
 		clear(in)
 		order.Lock()
-		if apart || cause != nil && r.kind == makes {
-			r.out.of.root = nil
+		if v := r.out.of; (apart || cause != nil && r.kind == makes) && !v.viewed { // else views of it are in its root's order
+			v.root = nil
 		}
 		l.publish(&r, out, cause)
 	}
@@ -424,14 +435,12 @@ func (l *Log[T]) step(r record[T]) bool {
 	}
 	for k := range r.n {
 		if e := r.at(k); e != nil && !e.known() {
-			w := e.awaited()
-			w.ops = append(w.ops, wait())
+			e.expect(wait())
 		}
 	}
 	for _, e := range r.also {
 		if !e.known() {
-			w := e.awaited()
-			w.ops = append(w.ops, wait())
+			e.expect(wait())
 		}
 	}
 	for _, e := range [...]*epoch[T]{r.out, r.under} {
@@ -449,10 +458,11 @@ func (l *Log[T]) step(r record[T]) bool {
 }
 
 // watch has a task wait for what o waits for, so that the end of ctx ends that. It
-// is a task, for the debug scheduler to know of it.
+// is a task, for the debug scheduler to know of it; an operation that cannot have
+// one fails, since it would outlive its context.
 func (o *operation[T]) watch(ctx context.Context) {
 	l := o.log
-	l.on.Start(scheduler.New(context.WithoutCancel(ctx), scheduler.Spec{Name: o.record.op.Name(), Arena: l.arena, Site: o.record.site, Late: true,
+	t := scheduler.New(context.WithoutCancel(ctx), scheduler.Spec{Name: o.record.op.Name(), Arena: l.arena, Site: o.record.site, Late: true,
 		Run: func(task context.Context) error {
 			ctx := scheduler.As(ctx, task)
 			order.Lock()
@@ -468,7 +478,11 @@ func (o *operation[T]) watch(ctx context.Context) {
 				o.leave(gaveUp(ctx, o.record.op.Name(), aside[T]{o}, err))
 			}
 			return nil
-		}}))
+		}})
+	l.on.Start(t)
+	if err := t.Refused(); err != nil {
+		o.leave(err)
+	}
 }
 
 // aside is the wait of an operation that stepped aside.
@@ -514,6 +528,22 @@ func (a aside[T]) unknown() *epoch[T] {
 	return nil
 }
 
+// expect enters an operation among those that wait for e's phase. Those that gave
+// up leave when there is no room.
+func (e *epoch[T]) expect(o *operation[T]) {
+	w := e.awaited()
+	if n := len(w.ops); n == cap(w.ops) && n > 0 {
+		w.ops = slices.DeleteFunc(w.ops, func(o *operation[T]) bool {
+			_, waits := o.log.aside[o]
+			return !waits
+		})
+		if len(w.ops) > n/2 { // so that not every operation looks at all
+			w.ops = slices.Grow(w.ops, n)
+		}
+	}
+	w.ops = append(w.ops, o)
+}
+
 // arrived is called, under order, with each thing that was missing.
 func (o *operation[T]) arrived() {
 	if o.missing--; o.missing == 0 {
@@ -528,12 +558,21 @@ func (o *operation[T]) leave(cause error) {
 		return
 	}
 	delete(l.aside, o)
+	l.back++
 	for w := o.left.Pop(); w != nil; w = o.left.Pop() {
 		w.Deliver(struct{}{}, nil)
 	}
 	o.record.cause = cause
 	l.ready.push(o.record)
 	l.start()
+}
+
+// Returned is how many operations that had stepped aside are launched, or are about
+// to be.
+func (l *Log[T]) Returned() uint64 {
+	order.Lock()
+	defer order.Unlock()
+	return l.back
 }
 
 // Close fails, with ErrClosed, the operations that stepped aside, and names them

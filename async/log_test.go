@@ -703,3 +703,28 @@ func TestToAskForAnOperationAllocatesOnlyWhatItMakes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAnOperationAsideThatNobodyCanCancelFails: the scheduler takes no task that
+// would see its context end.
+func TestAnOperationAsideThatNobodyCanCancelFails(t *testing.T) {
+	p, err := scheduler.NewPool(scheduler.Options{Lanes: 1, Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLogger(scheduler.With(context.Background(), p))
+	x := async.New[int]("x")
+	w := x.Write()
+	ctx, cancel := context.WithCancel(l.ctx)
+	first, second := l.make(ctx, sum, x), l.make(ctx, sum, x)
+	if _, err := second.Get(l.ctx); !errors.Is(err, weir.ErrLimit) { // the log's task and the first's are two
+		t.Errorf("an operation that no task can watch makes %v; expected ErrLimit", err)
+	}
+	cancel()
+	if _, err := first.Get(l.ctx); !errors.Is(err, weir.ErrCancelled) {
+		t.Errorf("a cancelled operation makes %v", err)
+	}
+	w.Release()
+	if err := errors.Join(l.s.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+}

@@ -193,6 +193,32 @@ func TestWritesThatWereDroppedBeforeAReaderLetGoKeepNothing(t *testing.T) {
 	goruntime.KeepAlive(v)
 }
 
+// TestOperationsThatGaveUpKeepNothing: a value is awaited for long, by operations
+// that were cancelled meanwhile.
+func TestOperationsThatGaveUpKeepNothing(t *testing.T) {
+	p, err := scheduler.NewPool(scheduler.Options{Lanes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLogger(scheduler.With(context.Background(), p))
+	x := async.New[int]("x")
+	w := x.Write()
+	flat(t, func(int) {
+		ctx, cancel := context.WithCancel(l.ctx)
+		v, turn := l.make(ctx, sum, x), l.make(l.ctx, sum)
+		l.expect(t, turn, 1) // v's stepped aside
+		cancel()
+		if _, err := v.Get(l.ctx); !errors.Is(err, weir.ErrCancelled) {
+			t.Fatalf("a cancelled operation makes %v", err)
+		}
+	})
+	kept := l.make(l.ctx, sum, x)
+	if err := errors.Join(w.Set(1), l.s.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+	l.expect(t, kept, 2)
+}
+
 func TestWhatWasReadOutlivesItsValue(t *testing.T) {
 	var results counted
 	read := func() *async.Reader[*result] {

@@ -15,10 +15,11 @@ import (
 // the write before it wrote. All methods may be called by several goroutines at
 // once. What was read stays readable when the Value itself is garbage.
 type Value[T any] struct {
-	name  string
-	root  *Value[T] // whose memory it views, or nil; under order
-	last  *epoch[T] // under order
-	first epoch[T]
+	name   string
+	root   *Value[T] // whose memory it views, or nil; under order
+	viewed bool      // a view of it was asked for while it had a root; under order
+	last   *epoch[T] // under order
+	first  epoch[T]
 }
 
 // family is the value that has the memory. It is called under order.
@@ -68,6 +69,22 @@ func (v *Value[T]) Read() *Reader[T] {
 	r := &Reader[T]{e: v.last}
 	r.hold()
 	return r
+}
+
+// ReadMemory is Read for a task that does what an operation of a log does: it asks,
+// at once, to read the value that v is a view of, too (Log.View). So writes in place
+// of that wait for it, and it is to wait for those before it, whatever they answer.
+// under is nil if v is no view.
+func (v *Value[T]) ReadMemory() (r, under *Reader[T]) {
+	order.Lock()
+	defer order.Unlock()
+	r = &Reader[T]{e: v.last}
+	r.hold()
+	if v.root != nil {
+		under = &Reader[T]{e: v.root.last}
+		under.hold()
+	}
+	return r, under
 }
 
 // Write asks to write after all that was asked for so far. The Writer is to be

@@ -2,7 +2,6 @@ package tensor
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -18,13 +17,15 @@ type scope struct {
 	arrays []*Array
 	sweep  int       // how many arrays make it worth to drop those that were freed or kept
 	before []Flusher // what free calls first
+	known  map[Flusher]struct{}
 }
 
 // Flusher is what makes arrays for a scope after it was asked for them.
 type Flusher interface {
 	// Flush waits, under ctx, until what was asked for so far has been submitted,
-	// as far as that is for the Flusher to do.
-	Flush(ctx context.Context)
+	// as far as that waits for no other Flusher. It answers a number that grows with
+	// what it submits because another one did: then both are called again.
+	Flush(ctx context.Context) uint64
 }
 
 // BeforeFree has f flushed before the scope of ctx frees its arrays, and answers
@@ -36,7 +37,11 @@ func BeforeFree(ctx context.Context, f Flusher) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.before, f) {
+	if _, known := s.known[f]; !known {
+		if s.known == nil {
+			s.known = map[Flusher]struct{}{}
+		}
+		s.known[f] = struct{}{}
 		s.before = append(s.before, f)
 	}
 	return true
@@ -113,10 +118,19 @@ func (s *scope) add(a *Array) {
 func (s *scope) free() error {
 	s.mu.Lock()
 	before := s.before
-	s.before = nil
+	s.before, s.known = nil, nil
 	s.mu.Unlock()
-	for _, f := range before {
-		f.Flush(context.WithoutCancel(s.ctx))
+	flush := func() (n uint64) {
+		for _, f := range before {
+			n += f.Flush(context.WithoutCancel(s.ctx))
+		}
+		return n
+	}
+	for n := flush(); len(before) > 1; { // what one submitted, another may have waited for
+		last := n
+		if n = flush(); n == last {
+			break
+		}
 	}
 	s.mu.Lock()
 	arrays := s.arrays

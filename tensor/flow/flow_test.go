@@ -128,6 +128,25 @@ func under(t *testing.T, o runtime.Options, test func(t *testing.T, ctx context.
 	})
 }
 
+// TestAnOperationAsksOfAFullLog: that launches it, so that it cannot wait for room.
+func TestAnOperationAsksOfAFullLog(t *testing.T) {
+	d := scheduler.NewDebug(scheduler.DebugOptions{Seed: 1}) // which says so if it did
+	ctx := scheduler.With(start(t, runtime.Options{Scheduler: d}), d)
+	x := matrix(ctx, 1, 2, 2)
+	asks := flow.Apply(ctx, "asks", func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+		for range 3 {
+			flow.T(ctx, async.Of(in[0]))
+		}
+		return in[0], nil
+	}, x)
+	for range async.MaxQueued - 1 {
+		flow.T(ctx, x)
+	}
+	if _, err := asks.Get(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 func BenchmarkSubmit(b *testing.B) {
 	ctx := start(b, runtime.Options{})
 	one, err := tensor.Full(ctx, 1, tensor.Float32, 64, 64)

@@ -36,12 +36,13 @@ func (l *log) Close() error { return nil }
 // Live is nothing: a log holds values, not memory.
 func (l *log) Live() []runtime.Leak { return nil }
 
-// Flush waits until what was asked for so far is launched, or stepped aside for a
-// task.
-func (l *log) Flush(ctx context.Context) {
+// Flush waits until what was asked for so far is launched, or stepped aside.
+func (l *log) Flush(ctx context.Context) uint64 {
+	n := l.Returned() // before the turn below: they are launched then
 	if s, err := runtime.Scheduler(ctx); err == nil {
 		_ = l.Make(l.base, s, callers.Site{}, false, nothing{}).Wait(ctx)
 	}
+	return n
 }
 
 // nothing is an operation that only takes its turn.

@@ -179,40 +179,48 @@ func SVD(ctx context.Context, a *Value, opts ...tensor.SVDOption) (u, s, vh *Val
 		a = async.Poisoned[*tensor.Array]("flow.SVD", callers.At(callers.PCs()), present("flow.SVD", []*Value{nil}))
 	}
 	opts = slices.Clone(opts)
-	r, wu, ws, wvh := a.Read(), u.Write(), s.Write(), vh.Write()
+	wu, ws, wvh := u.Write(), s.Write(), vh.Write()
+	r, under := a.ReadMemory()
+	gates := []async.Gate{r, wu, ws, wvh}
+	if under != nil {
+		gates = append(gates, under)
+	}
 	t := async.Go(ctx, "flow.SVD", func(ctx context.Context) error {
 		x, err := r.Await(ctx)
 		if err != nil {
 			return err
+		}
+		if under != nil {
+			if _, err := under.Await(ctx); under.Describe().Phase == scheduler.Closed { // else what it answers is not what x is
+				return err
+			}
 		}
 		au, as, avh, err := tensor.SVD(ctx, x, opts...)
 		if err != nil {
 			return err
 		}
 		return errors.Join(wu.Set(au), ws.Set(as), wvh.Set(avh))
-	}, r, wu, ws, wvh)
-	if l, err := here(ctx); err == nil {
-		tensor.BeforeFree(ctx, decomposition{l, r, t})
-	}
+	}, gates...)
+	tensor.BeforeFree(ctx, decomposition{r, under, t})
 	return u, s, vh
 }
 
 // decomposition is an SVD that a scope waits for.
 type decomposition struct {
-	log  *log
-	in   *async.Reader[*tensor.Array]
-	task *scheduler.Task
+	in    *async.Reader[*tensor.Array]
+	under *async.Reader[*tensor.Array] // of what in's value is a view of, or nil
+	task  *scheduler.Task
 }
 
-// Flush waits until it is launched, unless it waits for what a task is to write, and
-// until what was made of it is.
-func (d decomposition) Flush(ctx context.Context) {
-	d.log.Flush(ctx)
-	if d.in.Describe().Phase == scheduler.Closed {
-		return
+// Flush waits until it is launched, unless it waits for what is not written yet.
+func (d decomposition) Flush(ctx context.Context) uint64 {
+	for _, r := range [...]*async.Reader[*tensor.Array]{d.in, d.under} {
+		if r != nil && r.Describe().Phase == scheduler.Closed {
+			return 0
+		}
 	}
 	_ = d.task.Wait(ctx) // its failure is its values'
-	d.log.Flush(ctx)
+	return 1
 }
 
 // Free gives a's array back once all who read a before have launched or let go; a

@@ -66,6 +66,35 @@ func TestAScopeFreesWhatIsStillToBeLaunched(t *testing.T) {
 	})
 }
 
+// TestAScopeWaitsForEachDevicesOperations: values go from device to device, so that
+// what one launches another waits for, and what comes of it is outside the scope.
+func TestAScopeWaitsForEachDevicesOperations(t *testing.T) {
+	under(t, runtime.Options{}, func(t *testing.T, ctx context.Context) {
+		near, far := matrix(ctx, 1, 2, 2), matrix(runtime.On(ctx, device(1)), 1, 2, 2)
+		spectrum := async.Of(must(tensor.Zeros(runtime.On(ctx, device(1)), tensor.Float64, 2)))
+		mine, free := tensor.Scope(ctx)
+		one, two := runtime.On(mine, device(0)), runtime.On(mine, device(1))
+		x := flow.Copy(one, near)
+		_, s, _ := flow.SVD(one, flow.Copy(one, near))
+		for range 4 {
+			x = flow.Scale(two, 1, flow.To(two, x, device(1)))
+			x = flow.Scale(one, 1, flow.To(one, x, device(0)))
+			_, s, _ = flow.SVD(one, flow.Einsum(two, "i,j->ij", flow.To(two, s, device(1)), flow.To(two, s, device(1))))
+		}
+		flow.AddInto(one, 1, x, 1, near)
+		flow.AddInto(two, 1, flow.To(two, x, device(1)), 1, far)
+		flow.AddInto(two, 1, flow.To(two, s, device(1)), 1, spectrum)
+		if err := free(); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, ctx, near, 4, -4, 2, -6)
+		wants(t, ctx, far, 4, -4, 2, -6)
+		if _, err := read(ctx, spectrum); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestKeepTakesAResultOutOfTheScope(t *testing.T) {
 	under(t, runtime.Options{}, func(t *testing.T, ctx context.Context) {
 		x := matrix(ctx, 1, 1, 3)

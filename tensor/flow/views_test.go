@@ -153,3 +153,82 @@ func TestACopyIsNoView(t *testing.T) {
 		}
 	})
 }
+
+// TestAViewOfACopyIsInItsOrder: that Reshape had to copy is known only after a view
+// of the copy was asked for.
+func TestAViewOfACopyIsInItsOrder(t *testing.T) {
+	under(t, runtime.Options{}, func(t *testing.T, ctx context.Context) {
+		ctx, free := tensor.Scope(ctx)
+		defer func() {
+			if err := free(); err != nil {
+				t.Error(err)
+			}
+		}()
+		first, x := async.New[*tensor.Array]("first"), async.New[*tensor.Array]("x")
+		toFirst, toX := first.Write(), x.Write()
+		copied := flow.Reshape(ctx, flow.T(ctx, first), 4) // whose elements do not lie in a row
+		v := flow.Reshape(ctx, copied, 1, 4)
+		if err := toFirst.Set(must(tensor.Full(ctx, 1, tensor.Float64, 2, 2))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.Get(ctx); err != nil {
+			t.Fatal(err)
+		}
+		flow.AddInto(ctx, 1, x, 0, v) // steps aside
+		through := flow.Scale(ctx, 2, copied)
+		flow.AddInto(ctx, 1, copied, 1, copied)
+		if _, err := flow.T(ctx, constant(ctx, 1, 2)).Get(ctx); err != nil { // all of that had its turn
+			t.Fatal(err)
+		}
+		if err := toX.Set(must(tensor.Full(ctx, 100, tensor.Float64, 1, 4))); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, ctx, through, 200, 200, 200, 200)
+		wants(t, ctx, flow.Copy(ctx, v), 200, 200, 200, 200)
+		wants(t, ctx, first, 1, 1, 1, 1)
+	})
+}
+
+// TestADecompositionOfAViewIsInTheOrderOfTheCalls: it is a task, and of its base too.
+func TestADecompositionOfAViewIsInTheOrderOfTheCalls(t *testing.T) {
+	under(t, runtime.Options{}, func(t *testing.T, ctx context.Context) {
+		ctx, free := tensor.Scope(ctx)
+		defer func() {
+			if err := free(); err != nil {
+				t.Error(err)
+			}
+		}()
+		// What is changed after the call, or freed.
+		c, d := constant(ctx, 3, 1), constant(ctx, 7, 1)
+		_, before, _ := flow.SVD(ctx, flow.T(ctx, c))
+		flow.AddInto(ctx, 1, c, 1, c)
+		_, kept, _ := flow.SVD(ctx, flow.T(ctx, d))
+		flow.Free(ctx, d)
+		wants(t, ctx, before, 3)
+		wants(t, ctx, kept, 7)
+		wants(t, ctx, c, 6)
+
+		// What is to be changed before it, and stepped aside.
+		x := async.New[*tensor.Array]("x")
+		w := x.Write()
+		v := flow.T(ctx, c)
+		if _, err := v.Get(ctx); err != nil {
+			t.Fatal(err)
+		}
+		flow.AddInto(ctx, 1, x, 1, c)
+		inner, done := tensor.Scope(ctx)
+		_, after, _ := flow.SVD(inner, v)
+		if err := done(); err != nil { // does not wait for it
+			t.Error(err)
+		}
+		flow.AddInto(ctx, 0, x, 0, v)
+		if _, err := flow.Copy(ctx, constant(ctx, 1, 1)).Get(ctx); err != nil { // all of that had its turn
+			t.Fatal(err)
+		}
+		if err := w.Set(must(tensor.Full(ctx, 100, tensor.Float64, 1, 1))); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, ctx, after, 106)
+		wants(t, ctx, c, 0)
+	})
+}
