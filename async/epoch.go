@@ -73,6 +73,7 @@ type waits[T any] struct {
 	turn    *scheduler.Waiter[struct{}] // the writer, who waits for prev to be quiet
 	ops     []*operation[T]             // that wait for the phase
 	inPlace *operation[T]               // that waits for prev to be quiet
+	by      *operation[T]               // that stepped aside and is to write
 }
 
 // awaited has a place for those who wait.

@@ -451,6 +451,7 @@ func (l *Log[T]) step(r record[T]) bool {
 	if o == nil {
 		return false
 	}
+	r.out.awaited().by = o
 	if ctx := r.ctx; ctx != nil && ctx.Done() != nil {
 		o.watch(ctx)
 	}
@@ -558,6 +559,7 @@ func (o *operation[T]) leave(cause error) {
 		return
 	}
 	delete(l.aside, o)
+	o.record.out.by = nil
 	l.back++
 	for w := o.left.Pop(); w != nil; w = o.left.Pop() {
 		w.Deliver(struct{}{}, nil)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/async"
@@ -726,5 +727,39 @@ func TestAnOperationAsideThatNobodyCanCancelFails(t *testing.T) {
 	w.Release()
 	if err := errors.Join(l.s.Close(), l.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestATaskThatWaitsForWhatIsMadeOfItsOwnOutputIsNamed: through operations that
+// stepped aside, in a line, and at once or, while they are still queued, by those who
+// look for circles.
+func TestATaskThatWaitsForWhatIsMadeOfItsOwnOutputIsNamed(t *testing.T) {
+	for _, s := range []scheduler.Scheduler{scheduler.NewDebug(scheduler.DebugOptions{}),
+		pool(t, scheduler.Options{Lanes: 1, Watchdog: time.Millisecond}), pool(t, scheduler.Options{Lanes: 2, Watchdog: time.Millisecond})} {
+		l := newLogger(scheduler.With(context.Background(), s))
+		for _, early := range []bool{false, true} {
+			x := async.New[int]("x")
+			w := x.Write()
+			v := l.make(l.ctx, sum, x)
+			for range 3 {
+				v = l.make(l.ctx, sum, v)
+			}
+			if early {
+				l.expect(t, l.make(l.ctx, sum, async.Of(1)), 2) // they have stepped aside
+			}
+			task := async.Go(l.ctx, "writes x", func(ctx context.Context) error {
+				_, err := v.Get(ctx)
+				return err
+			}, w)
+			if err := task.Wait(l.ctx); !errors.Is(err, weir.ErrDeadlock) || !strings.Contains(err.Error(), "writes x") {
+				t.Errorf("%T, early %v: the task answers %v; expected a deadlock that names it", s, early, err)
+			}
+			if err := v.Wait(l.ctx); !errors.Is(err, weir.ErrPoisoned) || !errors.Is(err, weir.ErrDeadlock) {
+				t.Errorf("%T: what it was to write makes %v", s, err)
+			}
+		}
+		if err := errors.Join(l.s.Close(), l.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }

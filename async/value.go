@@ -199,10 +199,16 @@ func (r reading[T]) Holders() []*scheduler.Task {
 }
 
 // decider is the task whose writer is to make the phase known, if one has it: e's
-// own, or, of one that passed, that of the one before it. It is called under order.
+// own; of one that passed, that of the one before it; of what an operation that
+// stepped aside is to make, that of what it waits for. It is called under order.
 func (e *epoch[T]) decider() *scheduler.Task {
-	for ; e != nil; e = e.prev {
-		if e.phase == pending {
+	for e != nil {
+		switch {
+		case e.phase != pending:
+			e = e.prev
+		case e.waits != nil && e.by != nil:
+			e = aside[T]{e.by}.unknown()
+		default:
 			return e.writer.task
 		}
 	}
