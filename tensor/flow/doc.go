@@ -17,7 +17,8 @@
 //
 // Failures: an operation that cannot be launched poisons what it was to make with
 // an *async.Poison that names it and the line that asked for it, and so does all
-// that is made of that. Get answers it.
+// that is made of that. Get answers it. A change in place that fails poisons the
+// value that it was asked of, and not others that view the same memory.
 //
 // Cancellation: when ctx ends before an operation was launched, what it was to
 // make is poisoned, which matches weir.ErrCancelled. What was launched goes on.
