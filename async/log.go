@@ -325,6 +325,9 @@ func (l *Log[T]) run(ctx context.Context) error {
 			out, cause = launch(ctx, &r, in)
 			launching = false
 		}
+		if cause != nil {
+			cause = r.poison(cause)
+		}
 		apart := false
 		if r.kind == makes && r.out.of.root != nil && cause == nil {
 			apart = !r.op.(Viewer[T]).Shares(out, in[0])
@@ -621,6 +624,18 @@ func panicked(op, how string, cause error) error {
 	return &weir.Error{Op: op, Kind: weir.KindGeneric, Message: how, Stack: string(debug.Stack()), Err: errors.Join(weir.ErrPanic, cause)}
 }
 
+// poison is what a failure of the operation poisons with: the first cause, or a new
+// one. It asks the failure, which may be anybody's, and is not called under order
+// but with Weir's own.
+func (r *record[T]) poison(cause error) *Poison {
+	var first *Poison
+	if errors.As(cause, &first) {
+		return first
+	}
+	ended := r.ctx != nil && r.ctx.Err() != nil && errors.Is(cause, context.Cause(r.ctx))
+	return &Poison{Op: r.op.Name(), Cause: cause, Cancelled: ended || cancelled(cause), site: r.site}
+}
+
 // publish makes known what an operation made, and lets go of what it read.
 func (l *Log[T]) publish(r *record[T], out T, cause error) {
 	for k := range r.n {
@@ -637,12 +652,11 @@ func (l *Log[T]) publish(r *record[T], out T, cause error) {
 	var zero T
 	switch e := r.out; {
 	case cause != nil:
-		var first *Poison
-		if !errors.As(cause, &first) {
-			ended := r.ctx != nil && r.ctx.Err() != nil && errors.Is(cause, context.Cause(r.ctx))
-			first = &Poison{Op: r.op.Name(), Cause: cause, Cancelled: ended || cancelled(cause), site: r.site}
+		p, ok := cause.(*Poison)
+		if !ok {
+			p = r.poison(cause)
 		}
-		e.decide(poisoned, zero, first)
+		e.decide(poisoned, zero, p)
 	case r.kind == takes:
 		e.decide(unwritten, zero, nil)
 	default:

@@ -324,3 +324,30 @@ func TestATaskPoisonedByACancelledOneIsItselfNotCancelled(t *testing.T) {
 		}
 	})
 }
+
+// asking is an error that uses values as it is asked what it is.
+type asking struct{ of *async.Value[int] }
+
+func (asking) Error() string { return "asking" }
+
+func (a asking) Is(error) bool {
+	_, _ = a.of.Get(context.Background())
+	return false
+}
+
+func TestAnErrorMayUseValuesWhenItIsAskedWhatItIs(t *testing.T) {
+	l := newLogger(scheduler.With(context.Background(), pool(t, scheduler.Options{})))
+	failure := asking{async.Of(1)}
+	x, y := async.New[int]("x"), async.New[int]("y")
+	w := x.Write()
+	async.Go(l.ctx, "fails", func(context.Context) error { return failure }, w)
+	z := l.make(l.ctx, &operation{"test.Fail", func(context.Context, []int) (int, error) { return 0, failure }})
+	if err := y.Write().Fail(failure); err != nil {
+		t.Error(err)
+	}
+	for _, v := range []*async.Value[int]{x, y, z} {
+		if p := poison(t, v.Wait(l.ctx)); p.Cause != error(failure) {
+			t.Errorf("%v is poisoned by %v", v, p.Cause)
+		}
+	}
+}

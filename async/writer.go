@@ -108,15 +108,19 @@ func (w *Writer[T]) waitsForItself(ctx context.Context, op string) error {
 // Fail lets go and poisons the value with err, as the failure of the writer's
 // task does; err is not nil.
 func (w *Writer[T]) Fail(err error) error {
+	if err == nil {
+		return weir.Argf("writer.Fail", "the failure of %v is nil; expected an error", w.e.of)
+	}
+	order.Lock()
+	t := w.task
+	order.Unlock()
+	p := poisonOf(t, w.e.of.String(), err) // which asks err what it is: not under order
 	order.Lock()
 	defer order.Unlock()
 	if err := w.usable("writer.Fail"); err != nil {
 		return err
 	}
-	if err == nil {
-		return weir.Argf("writer.Fail", "the failure of %v is nil; expected an error", w.e.of)
-	}
-	w.poison(poisonOf(w.task, w.e.of.String(), err))
+	w.poison(p)
 	return nil
 }
 
@@ -185,6 +189,10 @@ func (w *Writer[T]) Bind(t *scheduler.Task) error {
 
 // End lets go as its task ends: of a task that failed, with poison.
 func (w *Writer[T]) End(t *scheduler.Task, err error) {
+	var p *Poison
+	if err != nil {
+		p = poisonOf(t, w.e.of.String(), err) // which asks err what it is: not under order
+	}
 	order.Lock()
 	defer order.Unlock()
 	if !w.open || err == nil {
@@ -196,7 +204,7 @@ func (w *Writer[T]) End(t *scheduler.Task, err error) {
 		f = &failure{}
 	}
 	if f.of == nil {
-		f.of, f.poison = t, poisonOf(t, w.e.of.String(), err)
+		f.of, f.poison = t, p
 	}
 	w.poison(f.poison)
 }
