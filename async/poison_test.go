@@ -350,4 +350,7 @@ func TestAnErrorMayUseValuesWhenItIsAskedWhatItIs(t *testing.T) {
 			t.Errorf("%v is poisoned by %v", v, p.Cause)
 		}
 	}
+	if err := errors.Join(l.s.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
 }
