@@ -115,10 +115,12 @@ func change(ctx context.Context, op operation, target *Value, in ...*Value) *Val
 	return target
 }
 
-// take asks for op to be done with what target is, which is then nothing.
+// take asks for op to be done with what target is, which is then nothing, though ctx
+// has ended or ends: to give back is what one does then.
 //
 //go:noinline
 func take(ctx context.Context, op operation, target *Value) {
+	at := callers.At(callers.PCs())
 	if target == nil {
 		return
 	}
@@ -127,7 +129,7 @@ func take(ctx context.Context, op operation, target *Value) {
 		return
 	}
 	if s, err := runtime.Scheduler(ctx); err == nil {
-		l.Take(ctx, s, callers.At(callers.PCs()), op, target)
+		l.Take(context.WithoutCancel(ctx), s, at, op, target)
 	}
 }
 

@@ -225,5 +225,5 @@ func (d decomposition) Flush(ctx context.Context) uint64 {
 
 // Free gives a's array back once all who read a before have launched or let go; a
 // is then a value that was never written. Views of the array end with it, as with
-// Array.Free.
+// Array.Free. It is done though ctx has ended.
 func Free(ctx context.Context, a *Value) { take(ctx, free, a) }

@@ -296,3 +296,20 @@ func TestCloseNamesEveryOperationAside(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFreeIsDoneThoughItsContextHasEnded: a deferred Free comes after the deadline.
+func TestFreeIsDoneThoughItsContextHasEnded(t *testing.T) {
+	under(t, runtime.Options{}, func(t *testing.T, ctx context.Context) {
+		a := must(tensor.Full(ctx, 1, tensor.Float64, 2))
+		v := async.Of(a)
+		ended, end := context.WithCancel(ctx)
+		end()
+		flow.Free(ended, v)
+		if _, err := v.Get(ctx); !errors.Is(err, weir.ErrUninitialized) || errors.Is(err, weir.ErrPoisoned) {
+			t.Errorf("Get of a freed value: %v", err)
+		}
+		if a.Buffer().Live() {
+			t.Error("the array was not freed")
+		}
+	})
+}
