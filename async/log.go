@@ -232,7 +232,7 @@ func (l *Log[T]) room(ctx context.Context) error {
 	_, delivered, err := w.Wait(ctx, fullness[T]{l})
 	order.Lock()
 	if !delivered && l.full.Remove(w) {
-		return gaveUp(ctx, "async.Log", fullness[T]{l}, err)
+		return gaveUp(ctx, "async.Log", fullness[T]{l}.String(), err)
 	}
 	return nil
 }
@@ -479,7 +479,7 @@ func (o *operation[T]) watch(ctx context.Context) {
 			_, left, err := w.Wait(ctx, aside[T]{o})
 			order.Lock()
 			if !left && o.left.Remove(w) {
-				o.leave(gaveUp(ctx, o.record.op.Name(), aside[T]{o}, err))
+				o.leave(gaveUp(ctx, o.record.op.Name(), aside[T]{o}.text(), err))
 			}
 			return nil
 		}})
@@ -493,14 +493,18 @@ func (o *operation[T]) watch(ctx context.Context) {
 type aside[T any] struct{ o *operation[T] }
 
 func (a aside[T]) String() string {
+	order.Lock()
+	defer order.Unlock()
+	return a.text()
+}
+
+// text is String under order.
+func (a aside[T]) text() string {
 	r := &a.o.record
 	if e := a.unknown(); e != nil {
 		return reading[T]{e}.String()
 	}
-	if e := r.under; e != nil && e.prev != nil && !e.prev.quiet {
-		return writing[T]{e}.String()
-	}
-	return writing[T]{r.out}.String()
+	return writing[T]{r.loud()}.String()
 }
 
 func (aside[T]) Ends() scheduler.Ending { return scheduler.ByTask }
@@ -508,12 +512,20 @@ func (aside[T]) Ends() scheduler.Ending { return scheduler.ByTask }
 // Holders are those of what String names.
 func (a aside[T]) Holders() []*scheduler.Task {
 	order.Lock()
-	e := a.unknown()
+	e, out := a.unknown(), a.o.record.loud()
 	order.Unlock()
 	if e != nil {
 		return reading[T]{e}.Holders()
 	}
-	return writing[T]{a.o.record.out}.Holders()
+	return writing[T]{out}.Holders()
+}
+
+// loud is what the operation writes in place and has to wait for; under order.
+func (r *record[T]) loud() *epoch[T] {
+	if e := r.under; e != nil && e.prev != nil && !e.prev.quiet {
+		return e
+	}
+	return r.out
 }
 
 // unknown is the first of what the operation needs that is not known; under order.
@@ -590,7 +602,7 @@ func (l *Log[T]) Close() error {
 	errs := make([]error, len(all))
 	for i, o := range all {
 		errs[i] = &weir.Error{Op: o.record.op.Name(), Kind: weir.KindLogic, Site: o.record.site.String(), Err: weir.ErrLeak,
-			Message: "the operation was never launched: it waits for " + aside[T]{o}.String()}
+			Message: "the operation was never launched: it waits for " + aside[T]{o}.text()}
 	}
 	for _, o := range all {
 		o.leave(closedErr(o.record.op.Name()))

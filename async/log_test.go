@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -761,5 +762,47 @@ func TestATaskThatWaitsForWhatIsMadeOfItsOwnOutputIsNamed(t *testing.T) {
 		if err := errors.Join(l.s.Close(), l.Close()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestOperationsAsideAreListedWhileOthersCome is for the race detector.
+func TestOperationsAsideAreListedWhileOthersCome(t *testing.T) {
+	p := pool(t, scheduler.Options{Lanes: 2})
+	l := newLogger(scheduler.With(context.Background(), p))
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	var seen atomic.Bool
+	var lists sync.WaitGroup
+	stop := make(chan struct{})
+	lists.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, i := range p.Tasks() {
+				if i.Name == "test.Make" && strings.Contains(i.Waits, `value "x"`) {
+					seen.Store(true)
+				}
+			}
+		}
+	})
+	for round := 0; round < 200 || !seen.Load(); round++ {
+		x := async.New[int]("x")
+		w := x.Write()
+		v := l.make(ctx, &operation{"test.Make", func(_ context.Context, in []int) (int, error) { return in[0], nil }}, x)
+		l.expect(t, l.make(l.ctx, sum, async.Of(1)), 2) // it stepped aside
+		if err := w.Set(1); err != nil {
+			t.Error(err)
+		}
+		if n, err := v.Get(l.ctx); n != 1 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	close(stop)
+	lists.Wait()
+	if err := errors.Join(p.Close(), l.Close()); err != nil {
+		t.Error(err)
 	}
 }

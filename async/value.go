@@ -171,7 +171,7 @@ func (e *epoch[T]) await(ctx context.Context, op string, after func()) (x T, err
 	if delivered {
 		return e.shown(op)
 	}
-	return x, gaveUp(ctx, op, reading[T]{e}, err)
+	return x, gaveUp(ctx, op, reading[T]{e}.String(), err)
 }
 
 // itself is the error of a task that would wait for itself.

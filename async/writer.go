@@ -71,7 +71,7 @@ func (w *Writer[T]) Await(ctx context.Context) (x T, err error) {
 		e.waiters.Recycle(turn)
 		if !delivered {
 			e.turn = nil
-			return x, gaveUp(ctx, op, writing[T]{e}, err)
+			return x, gaveUp(ctx, op, writing[T]{e}.String(), err)
 		}
 		if err := w.usable(op); err != nil { // let go of meanwhile
 			return x, err
