@@ -19,8 +19,8 @@ var order sync.Mutex
 // channel that was made in a bubble of testing/synctest stays there.
 func (e *epoch[T]) push(ctx context.Context) *scheduler.Waiter[struct{}] {
 	q := &e.awaited().waiters
-	if s := scheduler.Of(ctx); s != nil {
-		q.Share(s.Spare())
+	if s := scheduler.SpareOf(ctx); s != nil {
+		q.Share(s)
 	}
 	return q.Push(ctx)
 }

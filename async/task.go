@@ -22,18 +22,12 @@ type Gate = scheduler.Gate
 //
 //go:noinline
 func Go(ctx context.Context, name string, fn func(ctx context.Context) error, gates ...Gate) *scheduler.Task {
-	spec := scheduler.Spec{Name: name, Run: fn, Site: callers.At(callers.PCs())}
+	spec := scheduler.Spec{Name: name, Run: fn, Site: callers.At(callers.PCs()), Failure: poisonOfTask}
 	if d, err := runtime.At(ctx); err == nil { // without a runtime, or a device, the lanes are those of no device
 		spec.Arena = d.Name()
 	}
-	failOnce(gates)
 	t := scheduler.New(ctx, spec, gates...)
-	if err := t.Refused(); err != nil { // for one of the gates; those after it were not bound
-		for _, g := range gates {
-			if g.Bind(t) == nil {
-				g.End(t, err)
-			}
-		}
+	if t.Refused() != nil {
 		return t
 	}
 	if s, err := runtime.Scheduler(ctx); err != nil {
@@ -44,31 +38,8 @@ func Go(ctx context.Context, name string, fn func(ctx context.Context) error, ga
 	return t
 }
 
-// failure is what the failure of a task poisons its writers with, under order.
-type failure struct {
-	of     *scheduler.Task
-	poison *Poison
-}
-
-// failOnce has all writers among a task's gates be poisoned by one Poison.
-func failOnce(gates []Gate) {
-	type writer interface{ share(*failure) }
-	n := 0
-	for _, g := range gates {
-		if _, ok := g.(writer); ok {
-			n++
-		}
-	}
-	if n < 2 {
-		return
-	}
-	f := &failure{}
-	for _, g := range gates {
-		if w, ok := g.(writer); ok {
-			w.share(f)
-		}
-	}
-}
+// poisonOfTask is what all of a task's writers are poisoned with.
+func poisonOfTask(t *scheduler.Task, err error) error { return poisonOf(t, "", err) }
 
 // All awaits every reader, in order, and answers what they read. The error is
 // the first of them in order, however they came in time; the others' values are

@@ -17,8 +17,6 @@ type Writer[T any] struct {
 	made bool // somebody asked for it
 	open bool
 	set  bool
-	// shared is what its task's writers are poisoned with; nil if it is the only one.
-	shared *failure
 }
 
 // Set writes x and lets go: readers after it go on. It never waits: readers
@@ -130,15 +128,6 @@ func (w *Writer[T]) poison(p *Poison) {
 	w.e.decide(poisoned, zero, p)
 }
 
-// share has the writer poisoned by what the others of f are, as its task fails.
-func (w *Writer[T]) share(f *failure) {
-	order.Lock()
-	defer order.Unlock()
-	if w.open && w.task == nil {
-		w.shared = f
-	}
-}
-
 // Release lets go. If nothing was set, the value stays what it was, never written
 // or poisoned included.
 func (w *Writer[T]) Release() {
@@ -199,14 +188,7 @@ func (w *Writer[T]) End(t *scheduler.Task, err error) {
 		w.release()
 		return
 	}
-	f := w.shared
-	if f == nil || f.of != nil && f.of != t {
-		f = &failure{}
-	}
-	if f.of == nil {
-		f.of, f.poison = t, p
-	}
-	w.poison(f.poison)
+	w.poison(p)
 }
 
 // Describe is for listings.

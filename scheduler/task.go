@@ -24,8 +24,6 @@ type Scheduler interface {
 	Tasks() []Info
 	// Counts says how many tasks there were and are.
 	Counts() Counts
-	// Spare is a place for waiters, which package async guards.
-	Spare() *Spare[struct{}]
 	// Close takes no more tasks, but from tasks, and answers when all have ended.
 	// What waits for nothing that could come has its wait ended by ErrClosed, and
 	// is named in the error.
@@ -64,6 +62,9 @@ type Spec struct {
 	// Late says that the task does what tasks left to be done: while the scheduler
 	// closes it is taken as theirs are, until the last task has ended.
 	Late bool
+	// Failure, if set, makes of a failure what the gates are told of it, once for
+	// all of them.
+	Failure func(t *Task, err error) error
 }
 
 // State is what a task does.
@@ -97,7 +98,8 @@ type Task struct {
 	few   [3]Gate // where gates lie, if there are no more
 	site  callers.Site
 	late  bool
-	stack string // of its creation; Full
+	told  func(*Task, error) error // Spec.Failure
+	stack string                   // of its creation; Full
 
 	id    atomic.Uint64 // 0 until it is started, which may be after its gates have shown it around
 	awake atomic.Bool   // what it waits for in a queue is there, or is about to be
@@ -222,6 +224,9 @@ func (t *Task) end(err error) {
 
 // letGo opens the task's gates.
 func (t *Task) letGo(err error) {
+	if err != nil && t.told != nil {
+		err = t.told(t, err)
+	}
 	for _, g := range t.gates {
 		g.End(t, err)
 	}
@@ -258,21 +263,24 @@ var nowhere = &Debug{}
 var debugging atomic.Bool
 
 // New makes a task that holds gates, to be started by a Scheduler. If one of them
-// cannot be had, the task has ended with the reason, and the gates before it are
-// let go of; starting it does nothing.
+// cannot be had, the task has ended with the reason, and the others are let go of;
+// starting it does nothing.
 func New(ctx context.Context, s Spec, gates ...Gate) *Task {
-	t := &Task{Context: ctx, home: nowhere, name: s.Name, where: s.Arena, run: s.Run, site: s.Site, late: s.Late}
+	t := &Task{Context: ctx, home: nowhere, name: s.Name, where: s.Arena, run: s.Run, site: s.Site, late: s.Late, told: s.Failure}
 	t.gates = t.few[:0]
+	var refused error
 	if s.Run == nil {
-		t.Refuse(weir.Argf("scheduler.New", "task %q has no function to run", s.Name))
-		return t
+		refused = weir.Argf("scheduler.New", "task %q has no function to run", s.Name)
 	}
 	for _, g := range gates {
-		if err := g.Bind(t); err != nil {
-			t.Refuse(err)
-			return t
+		if err := g.Bind(t); err == nil {
+			t.gates = append(t.gates, g)
+		} else if refused == nil {
+			refused = err
 		}
-		t.gates = append(t.gates, g)
+	}
+	if refused != nil {
+		t.Refuse(refused)
 	}
 	return t
 }
@@ -307,11 +315,17 @@ type table struct {
 	closing     bool
 	closed      bool
 	idle        Queue[struct{}] // who waits for the last task's end
-	spare       Spare[struct{}] // not under mu; see Spare
+	spare       Spare[struct{}] // not under mu; see SpareOf
 }
 
-// Spare is a place for waiters, which package async guards.
-func (b *table) Spare() *Spare[struct{}] { return &b.spare }
+// SpareOf is where package async keeps waiters, under a lock of its own: with ctx's
+// scheduler; nil if there is none.
+func SpareOf(ctx context.Context) *Spare[struct{}] {
+	if s, ok := Of(ctx).(home); ok {
+		return &s.list().spare
+	}
+	return nil
+}
 
 // DefaultLimit is how many tasks a scheduler takes at once unless told.
 const DefaultLimit = 1 << 20

@@ -91,7 +91,7 @@ func TestATaskThatIsRefusedAGateLetsTheOthersGo(t *testing.T) {
 		if err := task.Wait(t.Context()); err != errCause || task.Refused() != errCause {
 			t.Errorf("%s: got %v and %v", name, err, task.Refused())
 		}
-		if before.ends != 1 || before.ended != errCause || refusing.ends != 0 || after.bound != nil {
+		if before.ends != 1 || before.ended != errCause || refusing.ends != 0 || after.ends != 1 || after.ended != errCause {
 			t.Errorf("%s: the gates are %+v, %+v, %+v", name, before, refusing, after)
 		}
 		if c := s.Counts(); c != (scheduler.Counts{}) {
@@ -106,7 +106,7 @@ func TestATaskNeedsAFunction(t *testing.T) {
 		g := &gate{}
 		task := scheduler.New(t.Context(), scheduler.Spec{Name: "empty"}, g)
 		s.Start(task)
-		if err := task.Wait(t.Context()); !errors.Is(err, weir.ErrArgument) || err.Error() != `scheduler.New: task "empty" has no function to run` || g.bound != nil {
+		if err := task.Wait(t.Context()); !errors.Is(err, weir.ErrArgument) || err.Error() != `scheduler.New: task "empty" has no function to run` || g.ends != 1 || g.ended != err {
 			t.Errorf("got %v", err)
 		}
 		closes(t, s)

@@ -320,7 +320,7 @@ func (m *reference) step(i int, s *step) {
 				return
 			}
 		}
-		if s.cancelled {
+		if s.cancelled && !v.take { // what is given back is given back
 			x := slot{fails: []failure{{op: v.name, is: endOf(i)}}}
 			for _, k := range places {
 				if m.slots[k].fails != nil { // which may be known first
