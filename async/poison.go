@@ -66,10 +66,7 @@ func cancelled(err error) bool {
 
 // gaveUp is the error of a wait that ended without what it was for.
 func gaveUp(ctx context.Context, op, what string, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		err = weir.Cancelled(err)
-	}
-	return &weir.Error{Op: op, Kind: weir.KindLogic, Message: "gave up waiting for " + what, Err: err}
+	return &weir.Error{Op: op, Kind: weir.KindLogic, Message: "gave up waiting for " + what, Err: scheduler.GaveUp(ctx, err)}
 }
 
 func uninitialized[T any](op string, v *Value[T]) error {

@@ -182,7 +182,7 @@ func (t *Task) Wait(ctx context.Context) error {
 	if ended || !t.joiners.Remove(w) {
 		return t.err
 	}
-	return &weir.Error{Op: "task.Wait", Message: "gave up waiting for " + t.String(), Err: err}
+	return &weir.Error{Op: "task.Wait", Message: "gave up waiting for " + t.String(), Err: GaveUp(ctx, err)}
 }
 
 // joining is the wait for a task's end.

@@ -2,7 +2,10 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
+
+	"github.com/weirgo/weir"
 )
 
 // Wait says what a parked goroutine waits for: to people, in listings and in
@@ -144,6 +147,15 @@ func Park(ctx context.Context, ready <-chan struct{}, what Wait) error {
 	lane.Yield(what)
 	defer lane.Resume()
 	return await(ctx, ready)
+}
+
+// GaveUp is err, of a wait under ctx that ended without what it was for: if it is that
+// ctx ended, it is ErrCancelled too.
+func GaveUp(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return weir.Cancelled(err)
+	}
+	return err
 }
 
 // await waits for ready or the end of ctx; ready wins.

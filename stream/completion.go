@@ -113,7 +113,7 @@ func (c Completion) Wait(ctx context.Context) error {
 	defer w.end()
 	for {
 		if err := scheduler.Park(ctx, w.ready, working{c.line}); err != nil {
-			return &weir.Error{Op: "completion.Wait", Device: c.line.dev.Name(), Stream: c.line.name, Message: "gave up waiting", Err: err}
+			return &weir.Error{Op: "completion.Wait", Device: c.line.dev.Name(), Stream: c.line.name, Message: "gave up waiting", Err: scheduler.GaveUp(ctx, err)}
 		}
 		if done, err := c.Done(); done || err != nil {
 			return err

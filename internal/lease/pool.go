@@ -158,7 +158,7 @@ func (p *Pool[T, C]) try() (h Handle[T, C], ok bool, err error) {
 // a task's context adds.
 func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 	if err := context.Cause(ctx); err != nil {
-		return Handle[T, C]{}, p.cancelled(err)
+		return Handle[T, C]{}, p.gaveUp(ctx, err)
 	}
 	p.mu.Lock()
 	h, ok, err := p.try()
@@ -205,7 +205,7 @@ func (p *Pool[T, C]) Acquire(ctx context.Context) (Handle[T, C], error) {
 			p.mu.Unlock()
 		}
 	}
-	return h, p.cancelled(err)
+	return h, p.gaveUp(ctx, err)
 }
 
 // queueing is the wait for a slot.
@@ -253,8 +253,8 @@ func (p *Pool[T, C]) moving() (n int) {
 	return n
 }
 
-func (p *Pool[T, C]) cancelled(cause error) error {
-	return &weir.Error{Op: p.cfg.Name + ".Acquire", Device: p.cfg.Device.Name(), Message: "gave up waiting", Err: cause}
+func (p *Pool[T, C]) gaveUp(ctx context.Context, cause error) error {
+	return &weir.Error{Op: p.cfg.Name + ".Acquire", Device: p.cfg.Device.Name(), Message: "gave up waiting", Err: scheduler.GaveUp(ctx, cause)}
 }
 
 // unusable is why no slot can be had.
