@@ -73,7 +73,7 @@ const maxSpare = 96
 // record captures the stream's tail.
 func (l *timeline) record() (Completion, error) {
 	l.mu.Lock()
-	if l.recording == 0 && len(l.foreign) == 0 && l.stream.Idle() && l.allDone() {
+	if len(l.foreign) == 0 && l.stream.Idle() && l.allDone() {
 		seq := l.first
 		l.first++
 		l.newest.Store(seq)
