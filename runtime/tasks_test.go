@@ -83,6 +83,18 @@ func TestLanesAreIndependentOfStreams(t *testing.T) {
 	}
 }
 
+// closing closes rt, and returns when Close has begun. A lane is free.
+func closing(rt *runtime.Runtime) <-chan error {
+	closed := make(chan error)
+	go func() { closed <- rt.Close() }()
+	for {
+		probe := async.Go(context.Background(), "probe", func(context.Context) error { return nil })
+		if err := probe.Wait(context.Background()); errors.Is(err, weir.ErrClosed) {
+			return closed
+		}
+	}
+}
+
 func TestCloseWaitsForTasksWhichStillFindTheirDevice(t *testing.T) {
 	family, _ := hosts()
 	rt, err := runtime.StartFamilies([]driver.Family{family}, runtime.Options{Tasks: scheduler.Options{Lanes: 2}})
@@ -102,14 +114,7 @@ func TestCloseWaitsForTasksWhichStillFindTheirDevice(t *testing.T) {
 		}
 		return s.Release()
 	})
-	closed := make(chan error)
-	go func() { closed <- rt.Close() }()
-	for { // until Close has begun
-		probe := async.Go(context.Background(), "probe", func(context.Context) error { return nil })
-		if err := probe.Wait(context.Background()); errors.Is(err, weir.ErrClosed) {
-			break
-		}
-	}
+	closed := closing(rt)
 	close(gate)
 	if err := <-closed; err != nil {
 		t.Errorf("Close answers %v", err)
@@ -219,14 +224,7 @@ func TestWhatTasksAskForWhileTheRuntimeClosesIsStillLaunched(t *testing.T) {
 		}
 		return errors.Join(err, a.Free(), b.Free())
 	})
-	closed := make(chan error)
-	go func() { closed <- rt.Close() }()
-	for { // until Close has begun
-		probe := async.Go(context.Background(), "probe", func(context.Context) error { return nil })
-		if err := probe.Wait(context.Background()); errors.Is(err, weir.ErrClosed) {
-			break
-		}
-	}
+	closed := closing(rt)
 	close(gate)
 	if err := <-closed; err != nil {
 		t.Errorf("Close answers %v", err)
