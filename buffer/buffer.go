@@ -109,6 +109,20 @@ func (c *core) conflict(op string) error {
 		Message: fmt.Sprintf("the buffer of %d bytes has %s; end that access first", c.bytes, holder), Err: weir.ErrBusy}
 }
 
+// Writer is the completion of the latest write that has ended: what later work on
+// the buffer follows in any case. It is done of a buffer that was freed.
+func (b *Buffer) Writer() stream.Completion {
+	if b.none() {
+		return stream.Completion{}
+	}
+	b.core.mu.Lock()
+	defer b.core.mu.Unlock()
+	if b.core.gen.Load() != b.gen {
+		return stream.Completion{}
+	}
+	return b.core.writer
+}
+
 // Free gives the memory back once all submitted work on it is done, without
 // waiting. A second Free does nothing. While an access is open it is an
 // ErrBusy and the buffer stays.

@@ -5,7 +5,8 @@
 // exclusive use of one; it returns when the work that it submitted is done. A
 // handle is not tied to a stream or a thread: an Execution takes a handle
 // first, then an idle stream, and gives both back together, so that no stream
-// waits behind an idle handle and no cycle can form. Acquire before any buffer
+// waits behind an idle handle and no cycle can form; work that follows other work
+// in any case takes both where that ran, if they are free (AcquireAfter). Acquire before any buffer
 // access is opened.
 //
 // The registry is runtime.Use: one pool for each provider and device, made

@@ -39,6 +39,33 @@ func (e *Executor[T]) Acquire(ctx context.Context) (Execution[T], error) {
 	return Execution[T]{handle, s}, nil
 }
 
+// AcquireAfter is Acquire for work that follows all of the completions: it goes on
+// where one of them is the last work, as stream.Pool.AcquireAfter does, and there
+// with the handle that was used for it.
+func (e *Executor[T]) AcquireAfter(ctx context.Context, after stream.After) (Execution[T], error) {
+	for _, c := range after {
+		if ctx.Err() != nil {
+			break // Acquire answers the cause
+		}
+		s, ok := e.resources.Streams().Follow(c)
+		if !ok {
+			continue
+		}
+		handle, ok := e.slots.Continue(c)
+		if !ok {
+			handle, ok, _ = e.slots.TryAcquire() // of a failed pool Acquire answers why
+		}
+		if ok {
+			return Execution[T]{Lease[T]{handle}, s}, nil
+		}
+		if err := s.Release(); err != nil { // a handle is never waited for with a stream in hand
+			return Execution[T]{}, err
+		}
+		break
+	}
+	return e.Acquire(ctx)
+}
+
 // TryAcquire takes both if both are free now.
 func (e *Executor[T]) TryAcquire() (x Execution[T], ok bool, err error) {
 	handle, ok, err := e.Pool.TryAcquire()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/runtime"
+	"github.com/weirgo/weir/stream"
 )
 
 // Kind is one library's handles. Each device has one executor of them, made at
@@ -53,9 +54,15 @@ func (k *Kind[T]) Acquire(ctx context.Context) (Execution[T], error) {
 
 // AcquireOn leases a handle and a stream of r.
 func (k *Kind[T]) AcquireOn(ctx context.Context, r *runtime.Resources) (Execution[T], error) {
+	return k.AcquireAfter(ctx, r, stream.After{})
+}
+
+// AcquireAfter leases a handle and a stream of r, for work that follows the
+// completions; see Executor.AcquireAfter.
+func (k *Kind[T]) AcquireAfter(ctx context.Context, r *runtime.Resources, after stream.After) (Execution[T], error) {
 	e, err := k.Of(r)
 	if err != nil {
 		return Execution[T]{}, err
 	}
-	return e.Acquire(ctx)
+	return e.AcquireAfter(ctx, after)
 }

@@ -5,7 +5,8 @@
 // back by Release. The slot is leased again only when all work that it was
 // given is done (idle → leased → pending → idle), so that unrelated work is
 // never queued behind a running kernel. The pool is the throttle: N streams
-// bound running and queued operations to N leases.
+// bound running and queued operations. Work that follows the last work of a
+// stream in any case may be leased that stream before it is done (AcquireAfter).
 //
 // A Completion is an immutable value that names one recorded place of one
 // stream. It may be kept and copied freely; it owns nothing. Waiting for one

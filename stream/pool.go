@@ -74,6 +74,38 @@ func (p *Pool) Acquire(ctx context.Context) (Stream, error) {
 	return Stream{h}, err
 }
 
+// After is what an operation follows in any case: the latest writes of its
+// operands. Zero completions say nothing.
+type After [3]Completion
+
+// AcquireAfter is Acquire for work that follows all of the completions. If one of
+// them is the last work of a stream that nobody holds, it leases that stream, done
+// or not: work follows it there without a wait, and nothing is held up that could
+// have run sooner elsewhere.
+func (p *Pool) AcquireAfter(ctx context.Context, after After) (Stream, error) {
+	for _, c := range after {
+		if ctx.Err() != nil {
+			break // Acquire answers the cause
+		}
+		if s, ok := p.Follow(c); ok {
+			return s, nil
+		}
+	}
+	return p.Acquire(ctx)
+}
+
+// Follow leases the stream whose last work is c, if nobody holds it or waits for
+// one. It does not when c is known to be done, since then any stream will do; nor
+// behind more work than a stream may have; nor when c waited for another device,
+// which is looked at for c's own lease alone.
+func (p *Pool) Follow(c Completion) (Stream, bool) {
+	if c.Known() || c.line.dev != p.dev || !c.line.takesMore(c.seq) {
+		return Stream{}, false
+	}
+	h, ok := p.slots.Continue(c)
+	return Stream{h}, ok
+}
+
 // Counts answers how many streams are idle, leased and pending, as far as is
 // known without asking the device, and how many callers wait.
 func (p *Pool) Counts() (idle, leased, pending, waiting int) { return p.slots.Counts() }

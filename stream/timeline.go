@@ -285,6 +285,24 @@ func (l *timeline) failure(seq uint64) error {
 	return l.failed[seq]
 }
 
+// mostBehind is how much unfinished work a stream has at most if more is to follow
+// it: the pool is to go on being a throttle.
+const mostBehind = 128
+
+// takesMore says whether work may follow seq, the last, at once: not if seq waited
+// for other devices, nor behind too much.
+func (l *timeline) takesMore(seq uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.entries) >= mostBehind {
+		l.askMiddle()
+	}
+	if seq < l.first || seq >= l.first+uint64(len(l.entries)) {
+		return true
+	}
+	return len(l.entries) < mostBehind && len(l.entries[seq-l.first].deps) == 0
+}
+
 // depend says that later records wait for other devices' completions.
 func (l *timeline) depend(on ...Completion) {
 	l.mu.Lock()

@@ -72,7 +72,7 @@ var instructions = map[string]func(*machine, instruction) (*Array, error){
 // change replaces every element x by x/2 + 1 in place, with device work that
 // lets other work run before it and half-way.
 func change(ctx context.Context, a *Array, slow int) error {
-	return onStream(ctx, a.resources(), func(x *operation) error {
+	return onStream(ctx, a, func(x *operation) error {
 		p := x.acc.Write(a.Buffer())
 		return x.submit(func(s driver.Stream) error {
 			return s.Call(func() {

@@ -26,10 +26,10 @@ func Scale(ctx context.Context, alpha complex128, a *Array) (*Array, error) {
 	if err != nil || a.size() == 0 {
 		return b, err
 	}
-	return made(b, onStream(ctx, b.resources(), func(x *operation) error {
+	return made(b, onStream(ctx, b, func(x *operation) error {
 		to, from := x.acc.Write(b.Buffer()), x.acc.Read(a.Buffer())
 		return x.axpby(alpha, a, from, 0, b, to)
-	}))
+	}, a))
 }
 
 // Add is a + b, a new row-major array on their device, of their element type and
@@ -59,13 +59,13 @@ func Add(ctx context.Context, a, b *Array) (*Array, error) {
 	}
 	left, _ := a.layout.broadcast(shape)
 	right, _ := b.layout.broadcast(shape)
-	return made(c, onStream(ctx, c.resources(), func(x *operation) error {
+	return made(c, onStream(ctx, c, func(x *operation) error {
 		to, atA, atB := x.acc.Write(c.Buffer()), x.acc.Read(a.Buffer()), x.acc.Read(b.Buffer())
 		if err := x.launch(copyOf(c, to, a.with(left, a.offset), atA)); err != nil {
 			return err
 		}
 		return x.axpby(1, b.with(right, b.offset), atB, 1, c, to)
-	}))
+	}, a, b))
 }
 
 // commonShape is the shape that two others stretch to.
@@ -134,14 +134,14 @@ func AddInto(ctx context.Context, alpha complex128, x *Array, beta complex128, y
 		l, _ = whole.layout.broadcast(y.shape())
 		term = whole.with(l, 0)
 	}
-	return onStream(ctx, y.resources(), func(o *operation) error {
+	return onStream(ctx, y, func(o *operation) error {
 		to := o.acc.Write(y.Buffer())
 		from := to
 		if term.Buffer() != y.Buffer() {
 			from = o.acc.Read(term.Buffer())
 		}
 		return o.axpby(alpha, term, from, beta, y, to)
-	})
+	}, term)
 }
 
 var namesXY = []string{"x", "y"}

@@ -490,7 +490,7 @@ func TestArithmeticReturnsWhenSubmitted(t *testing.T) {
 	ctx := start(t)
 	a, b := must(Full(ctx, 1, Float64, 3)), must(Full(ctx, 2, Float64, 3))
 	done := make(chan struct{})
-	succeed(onStream(ctx, a.resources(), func(x *operation) error {
+	succeed(onStream(ctx, a, func(x *operation) error {
 		p := x.acc.Write(a.Buffer())
 		return x.submit(func(s driver.Stream) error {
 			return s.Call(func() {

@@ -122,18 +122,18 @@ func (x *execution) reduce(s *einsum.Step, left term, out *Array) error {
 		op = driver.KernelCopy
 	}
 	from := x.as(left, slices.Concat(s.Out, s.Summed)...)
-	return onStream(x.ctx, out.resources(), func(o *operation) error {
+	return onStream(x.ctx, out, func(o *operation) error {
 		to, at := o.acc.Write(out.Buffer()), o.acc.Read(from.Buffer())
 		return o.launch(&driver.Kernel{Op: op, Out: out.view(to), A: from.view(at)})
-	})
+	}, from)
 }
 
 func (x *execution) multiply(s *einsum.Step, left, right term, out *Array) error {
 	a, b := x.as(left, s.Out...), x.as(right, s.Out...)
-	return onStream(x.ctx, out.resources(), func(o *operation) error {
+	return onStream(x.ctx, out, func(o *operation) error {
 		to, atA, atB := o.acc.Write(out.Buffer()), o.acc.Read(a.Buffer()), o.acc.Read(b.Buffer())
 		return o.launch(&driver.Kernel{Op: driver.KernelMul, Out: out.view(to), A: a.view(atA), B: b.view(atB)})
-	})
+	}, a, b)
 }
 
 // product lowers a step to one strided batched product, packing what the plan

@@ -42,14 +42,14 @@ func CopyInto(ctx context.Context, dst, src *Array) error {
 // convertInto copies between arrays of one shape; they share an element's
 // memory nowhere, though they may share a buffer.
 func convertInto(ctx context.Context, dst, src *Array) error {
-	return onStream(ctx, dst.resources(), func(x *operation) error {
+	return onStream(ctx, dst, func(x *operation) error {
 		to := x.acc.Write(dst.Buffer())
 		from := to
 		if src.Buffer() != dst.Buffer() {
 			from = x.acc.Read(src.Buffer())
 		}
 		return x.launch(copyOf(dst, to, src, from))
-	})
+	}, src)
 }
 
 func copyOf(dst *Array, to driver.Ptr, src *Array, from driver.Ptr) *driver.Kernel {
@@ -166,9 +166,11 @@ func To(ctx context.Context, a *Array, d runtime.Device) (*Array, error) {
 		}
 		return made(b, fill(ctx, b, data))
 	}
-	return made(b, onStreamAcross(ctx, r, func(x *operation) error {
+	return made(b, onStreamAcross(ctx, b, func(x *operation) error {
 		from := x.acc.Read(src.Buffer()) + driver.Ptr(src.offset*src.dtype.Size())
 		to := x.acc.Write(b.Buffer())
-		return x.submit(func(s driver.Stream) error { return s.Copy(to, from, b.Bytes()) })
+		return x.submit(func(s driver.Stream) error {
+			return s.CopyPeer(to, d.Driver().Ordinal(), from, a.Device().Driver().Ordinal(), b.Bytes())
+		})
 	}))
 }

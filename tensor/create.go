@@ -27,7 +27,7 @@ func Zeros(ctx context.Context, dt DType, shape ...int) (*Array, error) {
 
 // clearAll clears a fresh array.
 func clearAll(ctx context.Context, a *Array) error {
-	return onStream(ctx, a.resources(), func(x *operation) error {
+	return onStream(ctx, a, func(x *operation) error {
 		p := x.acc.Write(a.Buffer())
 		return x.submit(func(s driver.Stream) error { return s.Zero(p, a.Bytes()) })
 	})
@@ -42,7 +42,7 @@ func Full(ctx context.Context, value complex128, dt DType, shape ...int) (*Array
 	if err != nil {
 		return nil, err
 	}
-	return made(a, onStream(ctx, a.resources(), func(x *operation) error {
+	return made(a, onStream(ctx, a, func(x *operation) error {
 		p := x.acc.Write(a.Buffer())
 		return x.launch(&driver.Kernel{Op: driver.KernelFill, Out: a.view(p), Alpha: value})
 	}))
@@ -80,7 +80,7 @@ func fromBytes(ctx context.Context, op string, dt DType, shape []int64, have int
 
 // fill copies host data into an array whose elements lie in row-major order.
 func fill(ctx context.Context, a *Array, data []byte) error {
-	return onStream(ctx, a.resources(), func(x *operation) error {
+	return onStream(ctx, a, func(x *operation) error {
 		p := x.acc.Write(a.Buffer()) + driver.Ptr(a.offset*a.dtype.Size())
 		return x.submit(func(s driver.Stream) error { return s.CopyIn(p, data) })
 	})

@@ -119,7 +119,7 @@ func read(ctx context.Context, src *Array, dst []byte) error {
 	if err := src.Buffer().Wait(ctx); err != nil {
 		return err
 	}
-	return onStream(ctx, src.resources(), func(x *operation) error {
+	return onStream(ctx, src, func(x *operation) error {
 		from := x.acc.Read(src.Buffer()) + driver.Ptr(src.offset*src.dtype.Size())
 		return x.submit(func(s driver.Stream) error { return s.CopyOut(dst, from) })
 	})

@@ -34,14 +34,14 @@ func simulated(t testing.TB) string {
 	return filepath.Dir(file)
 }
 
-// revive gives the simulated device 0 its life back, if it was lost, once its last
-// user is gone.
+// revive gives the simulated devices that were lost their lives back, once their
+// last user is gone.
 func revive(t testing.TB) {
 	t.Helper()
 	if left := cudatest.Left("context"); left != "" {
 		t.Fatal(left)
 	}
-	cudatest.Revive(0)
+	cudatest.Revive()
 }
 
 // nothing checks that the simulator has nothing of a runtime, and as many handles

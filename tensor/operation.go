@@ -7,7 +7,6 @@ import (
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/internal/driver"
-	"github.com/weirgo/weir/runtime"
 	"github.com/weirgo/weir/stream"
 )
 
@@ -17,25 +16,36 @@ type operation struct {
 	acc buffer.Access
 }
 
-// onStream leases a stream, runs one operation's accesses and submissions on
-// it, and gives it back. All memory has been taken before.
-func onStream(ctx context.Context, r *runtime.Resources, do func(*operation) error) error {
-	return lease(ctx, r, buffer.Begin, do)
+// onStream leases a stream of the device that to lies on, runs one operation's
+// accesses and submissions on it, and gives it back. All memory has been taken
+// before. The stream may be one where to or an array of from was just written.
+func onStream(ctx context.Context, to *Array, do func(*operation) error, from ...*Array) error {
+	return lease(ctx, buffer.Begin, to, do, from...)
 }
 
 // onStreamAcross is onStream for copies between devices.
-func onStreamAcross(ctx context.Context, r *runtime.Resources, do func(*operation) error) error {
-	return lease(ctx, r, buffer.BeginCopy, do)
+func onStreamAcross(ctx context.Context, to *Array, do func(*operation) error) error {
+	return lease(ctx, buffer.BeginCopy, to, do)
 }
 
-func lease(ctx context.Context, r *runtime.Resources, begin func(stream.Stream) buffer.Access, do func(*operation) error) error {
-	s, err := r.Streams().Acquire(ctx)
+func lease(ctx context.Context, begin func(stream.Stream) buffer.Access, to *Array, do func(*operation) error, from ...*Array) error {
+	after := written(from...)
+	after[len(from)] = to.Buffer().Writer()
+	s, err := to.resources().Streams().AcquireAfter(ctx, after)
 	if err != nil {
 		return err
 	}
 	x := &operation{s: s, acc: begin(s)}
 	err = do(x)
 	return join(err, x.acc.End(), s.Release())
+}
+
+// written is the latest write of each of up to three arrays.
+func written(arrays ...*Array) (after stream.After) {
+	for i, a := range arrays {
+		after[i] = a.Buffer().Writer()
+	}
+	return after
 }
 
 // submit gives work to the stream if every access was granted.

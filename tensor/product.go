@@ -240,7 +240,7 @@ func (p *product) run(ctx context.Context) error {
 		}
 		defer packB.Free()
 	}
-	l, err := blas.AcquireOn(ctx, p.c.array.resources())
+	l, err := blas.AcquireAfter(ctx, p.c.array.resources(), written(p.a.array, p.b.array, p.c.array))
 	if err != nil {
 		return err
 	}
@@ -398,7 +398,7 @@ func (p *product) scale(ctx context.Context) error {
 	if c.conj {
 		beta = conjugate(beta)
 	}
-	return onStream(ctx, c.resources(), func(x *operation) error {
+	return onStream(ctx, c, func(x *operation) error {
 		v := c.view(x.acc.Write(c.Buffer()))
 		if beta == 0 {
 			return x.launch(&driver.Kernel{Op: driver.KernelFill, Out: v})

@@ -149,7 +149,7 @@ func (d *decomposition) submit(ctx context.Context, work *Array) error {
 	if count == 0 {
 		return nil
 	}
-	l, err := solver.AcquireOn(ctx, d.a.resources())
+	l, err := solver.AcquireAfter(ctx, d.a.resources(), written(d.a))
 	if err != nil {
 		return err
 	}

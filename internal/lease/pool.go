@@ -15,6 +15,7 @@ import (
 
 // Tail is the last work that a slot was given.
 type Tail interface {
+	comparable
 	// Known says whether the work is known to be done, at no cost.
 	Known() bool
 	// Done says whether the work is done, however it ended. An error of work
@@ -125,7 +126,7 @@ func (p *Pool[T, C]) try() (h Handle[T, C], ok bool, err error) {
 		return h, false, err
 	}
 	if s := p.findIdle(); s != nil {
-		return p.lease(s), true, nil
+		return p.lease(s, idle), true, nil
 	}
 	// What is known to be done comes first, since asking is a driver call, and of
 	// that the slot leased last: whoever waits for each operation has the same
@@ -143,15 +144,34 @@ func (p *Pool[T, C]) try() (h Handle[T, C], ok bool, err error) {
 				return h, false, err
 			}
 			if s.state == idle {
-				return p.lease(s), true, nil
+				return p.lease(s, idle), true, nil
 			}
 		}
 		start++
 	}
 	if s := p.findIdle(); s != nil { // one that was not when it was passed
-		return p.lease(s), true, nil
+		return p.lease(s, idle), true, nil
 	}
 	return h, false, nil
+}
+
+// Continue leases the slot whose last work is tail, though that may not be done:
+// for work that follows it in any case. ok is false when there is none, or when
+// others wait.
+func (p *Pool[T, C]) Continue(tail C) (h Handle[T, C], ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.failed != nil || p.waiters.Len() > 0 {
+		return h, false
+	}
+	n := len(p.slots)
+	for i := range p.slots { // the slot leased last is the likeliest
+		s := p.slots[(p.cursor+n-1-i)%n]
+		if s.tail == tail && s.state != leased && !s.probing && !s.broken {
+			return p.lease(s, s.state), true
+		}
+	}
+	return h, false
 }
 
 // Acquire leases a slot, waiting its turn for one. See scheduler.Park for what
@@ -286,9 +306,9 @@ func (p *Pool[T, C]) findIdle() *slot[T, C] {
 	return nil
 }
 
-// lease marks an idle slot leased and answers its first handle.
-func (p *Pool[T, C]) lease(s *slot[T, C]) Handle[T, C] {
-	s.move(idle, leased)
+// lease marks a free slot leased and answers its first handle.
+func (p *Pool[T, C]) lease(s *slot[T, C], from state) Handle[T, C] {
+	s.move(from, leased)
 	s.word.Store((s.word.Load()>>1+1)<<1 | 1)
 	s.nextID = 0
 	p.cursor = s.index + 1
@@ -305,7 +325,7 @@ func (p *Pool[T, C]) handle(s *slot[T, C]) Handle[T, C] {
 // offer hands an idle slot to the oldest waiter, if there is one.
 func (p *Pool[T, C]) offer(s *slot[T, C]) {
 	if w := p.waiters.Pop(); w != nil {
-		p.lease(s)
+		p.lease(s, idle)
 		w.Deliver(s, nil)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/provider"
 	"github.com/weirgo/weir/runtime"
+	"github.com/weirgo/weir/stream"
 )
 
 // Handle is a BLAS library's handle.
@@ -88,7 +89,13 @@ func Acquire(ctx context.Context) (Lease, error) {
 
 // AcquireOn leases a handle and a stream of r.
 func AcquireOn(ctx context.Context, r *runtime.Resources) (Lease, error) {
-	x, err := handles.AcquireOn(ctx, r)
+	return AcquireAfter(ctx, r, stream.After{})
+}
+
+// AcquireAfter leases a handle and a stream of r, for work that follows the
+// completions: if one of them is the last work of its stream, it goes on there.
+func AcquireAfter(ctx context.Context, r *runtime.Resources, after stream.After) (Lease, error) {
+	x, err := handles.AcquireAfter(ctx, r, after)
 	return Lease{x}, err
 }
 

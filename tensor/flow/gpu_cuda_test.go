@@ -75,7 +75,7 @@ func TestEveryFaultOnAGPU(t *testing.T) {
 				if left := cudatest.Left("context"); left != "" {
 					t.Fatal(left)
 				}
-				cudatest.Revive(0)
+				cudatest.Revive()
 			})
 		})
 	}
