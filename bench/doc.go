@@ -16,10 +16,20 @@
 // those scenarios are built with the tag cuda. A scenario that says nothing about
 // the device is skipped, and says so.
 //
-// It draws no plots and compares no two runs.
+// Peers are other libraries, NumPy, PyTorch, CuPy and JAX, where Python has them.
+// A Trial describes its work to them as data; they do it in a child process, after
+// the rounds of value and floor and in rounds of their own, which end when the
+// device is done. What they compute is checked, and one that is wrong, fails or
+// hangs is reported and fails nothing.
 //
-// Ownership: a case's Trial is closed before the next one opens. Concurrency:
-// Run is for one goroutine, and what else the process does disturbs it.
-// Cancellation: between rounds. Errors: ErrArgument for unknown names, ErrCheck
-// for results that differ, and those of the operations.
+// WriteRun and WriteJSON save a run with what it depends on and every round, and
+// ReadSaved reads it back. Compare says what changed between two runs, by
+// benchstat's statistics. Plots and WriteMarkdown show one.
+//
+// Ownership: a case's Trial is closed before the next one opens; Peers, with their
+// process and folder, are the caller's to close. Concurrency: Run is for one
+// goroutine, and what else the process does disturbs it. Cancellation: between
+// rounds, and any time while peers measure. Errors: ErrArgument for unknown names
+// and for files that no run saved, ErrCheck for results that differ, and those of
+// the operations.
 package bench

@@ -69,10 +69,13 @@ func (s *submitter) ask(n int) (total time.Duration, err error) {
 func (s *submitter) chunk(n int, between func(), done func(last *flow.Value) error) (d time.Duration, err error) {
 	gate := make(chan struct{})
 	if s.held {
+		begun := make(chan struct{})
 		flow.Apply(s.ctx, "hold", func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) {
+			close(begun)
 			<-gate
 			return in[0], nil
 		}, s.x)
+		<-begun
 	}
 	asked := make([]*flow.Value, n)
 	start := time.Now()

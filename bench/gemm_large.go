@@ -62,10 +62,14 @@ func gemmCase[T element](n int, call, floor string, u Unit, limits ...Limit) Cas
 			}
 		}
 		t.Check = func() error { return x.agree(t.Floor) }
+		if call == "MatMul" && floor != "bare" { // peers allocate their results too
+			t.Peers = x.peers()
+		}
 		t.Figures = func(r Result) []Figure { return gemmFigures(r, n) }
 		return t, nil
 	}
-	return Case{Name: fmt.Sprintf("%sgemm %d %s / %s", letter[T](), n, call, floor), Unit: u, Limits: limits, Open: open}
+	return Case{Name: fmt.Sprintf("%sgemm %d %s / %s", letter[T](), n, call, floor), Unit: u, Limits: limits, Open: open,
+		At: Point{Series: letter[T]() + "gemm " + call + " / " + floor, Size: n}}
 }
 
 // gemmFigures are, of a large product of n×n matrices, what it reaches of the

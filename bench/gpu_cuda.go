@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"time"
 	"unsafe"
 
 	"github.com/weirgo/weir/csrc/floor"
@@ -107,12 +106,3 @@ func same[T element](x *rig, got *tensor.Array, want floor.Address, terms int) e
 func bytesOf[T element | int64](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), uintptr(len(s))*unsafe.Sizeof(s[0]))
 }
-
-// samples are times of a part of a loop, for a figure.
-type samples struct{ all []float64 }
-
-// add notes the time of n operations, in microseconds for each.
-func (s *samples) add(d time.Duration, n int) { s.all = append(s.all, Microseconds.of(d, n)) }
-
-// figure is the median.
-func (s *samples) figure(name string) Figure { return Figure{name, quantile(s.all, 0.5), "us"} }

@@ -8,7 +8,13 @@ import (
 	"github.com/weirgo/weir/runtime"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if isFakePeer() {
+		fakePeer()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // start installs a runtime for the test, on the host device, and answers its
 // resources.

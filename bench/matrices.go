@@ -135,14 +135,34 @@ func (x *matrices[T]) agree(floor Loop) error {
 	return errors.Join(err, fresh.Free())
 }
 
-// compare checks a product of terms summed terms against want. Sums in another
-// order differ by rounding alone, which stays below terms·ε of the largest
-// element: a bound for random signs, and far below any wrong element.
+// peers is one product for other libraries, compared with a fresh one of Weir's.
+func (x *matrices[T]) peers() *PeerWork {
+	return &PeerWork{
+		DType: dtype.Of[T](), Inputs: []PeerInput{peerInput(x.slice(0), x.n, x.n), peerInput(x.slice(1), x.n, x.n)}, Products: [][2]int{{0, 1}},
+		Check: peerCheck(x.n, func(int) (want []T, err error) {
+			c, err := tensor.MatMul(context.Background(), x.a, x.b)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, c.Free()) }()
+			return tensor.Data[T](context.Background(), c)
+		}),
+	}
+}
+
+// compare checks a product of terms summed terms against want.
 func compare[T element](got *tensor.Array, want []T, terms int) error {
 	have, err := tensor.Data[T](context.Background(), got)
 	if err != nil {
 		return err
 	}
+	return near(have, want, terms)
+}
+
+// near compares products. Sums of terms terms in another order differ by rounding
+// alone, which stays below terms·ε of the largest element: a bound for random
+// signs, and far below any wrong element.
+func near[T element](have, want []T, terms int) error {
 	eps := 0x1p-52
 	if dtype.Of[T]() == dtype.Float32 {
 		eps = 0x1p-23
@@ -153,7 +173,7 @@ func compare[T element](got *tensor.Array, want []T, terms int) error {
 	}
 	for i, w := range want {
 		if difference := math.Abs(float64(have[i]) - float64(w)); !(difference <= float64(terms)*eps*largest) {
-			return wrong("element %d of the product is %v, and %v by the floor", i, have[i], w)
+			return wrong("element %d of the product is %v; expected %v", i, have[i], w)
 		}
 	}
 	return nil

@@ -16,7 +16,8 @@ var ErrCheck = errors.New("the check failed")
 type Options struct {
 	Device    runtime.Device // of the installed runtime; zero is the default one
 	Scenarios []Scenario
-	Quick     bool // few short rounds and small counts
+	Quick     bool   // few short rounds and small counts
+	Peers     *Peers // measure the cases' work too; nil is none
 	// Report receives each result as it is made. An error ends the run.
 	Report func(Result) error
 	// Progress, where it is set, is told which case runs and what part of the run
@@ -74,8 +75,8 @@ func Run(ctx context.Context, o Options) error {
 			}
 		}
 		tell(0)
-		res := Result{Scenario: j.scenario, Case: j.Name, Device: d.Name(), Unit: string(j.Unit)}
-		res.Err = j.run(ctx, e, &res, tell)
+		res := Result{Scenario: j.scenario, Case: j.Name, Device: d.Name(), Unit: string(j.Unit), At: j.At}
+		res.Err = j.run(ctx, e, o.Peers, &res, tell)
 		if err := context.Cause(ctx); err != nil {
 			return errors.Join(append(failures, err)...)
 		}
@@ -90,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // run measures one case into res.
-func (c *Case) run(ctx context.Context, e effort, res *Result, tick func(part float64)) (err error) {
+func (c *Case) run(ctx context.Context, e effort, peers *Peers, res *Result, tick func(part float64)) (err error) {
 	t, err := c.Open(ctx)
 	if err != nil {
 		return err
@@ -118,7 +119,10 @@ func (c *Case) run(ctx context.Context, e effort, res *Result, tick func(part fl
 		res.Figures = t.Figures(*res)
 	}
 	res.judge(c.Limits)
-	return nil
+	if t.Peers != nil && peers != nil {
+		res.Peers, err = peers.measure(ctx, t.Peers, e, c.Unit)
+	}
+	return err
 }
 
 // wrong is an ErrCheck that says what differs.

@@ -130,7 +130,7 @@ func TestAHeaderNamesWhatAFigureDependsOn(t *testing.T) {
 	r := start(t)
 	t.Setenv("OPENBLAS_NUM_THREADS", "3")
 	var b bytes.Buffer
-	if err := NewHeader(r.Device(), "v1.2.3", []string{"weir", "bench", "lease"}).Write(&b); err != nil {
+	if err := NewHeader(r.Device(), "v1.2.3", nil, []string{"weir", "bench", "lease"}).Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"date:", "host:0", "cores used", "threads", "go1.", "v1.2.3", "OPENBLAS_NUM_THREADS=3", "weir bench lease"} {

@@ -56,9 +56,17 @@ type Case struct {
 	Name   string
 	Unit   Unit // of value and floor
 	Limits []Limit
+	At     Point // where plots have the case
 	// Open prepares the case. It allocates what the case needs, so that other
 	// cases do not pay for it.
 	Open func(ctx context.Context) (*Trial, error)
+}
+
+// Point is where a case lies in a family of like cases, for plots.
+type Point struct {
+	Series string `json:"series"`          // of the cases that a line joins; "" keeps the case out of plots
+	Size   int    `json:"size,omitempty"`  // extent of the operands; 0 where it means nothing
+	Count  int    `json:"count,omitempty"` // number of operations; 0 where it means nothing
 }
 
 // Trial is a case that is ready to run.
@@ -75,6 +83,8 @@ type Trial struct {
 	// Check compares the results of value and floor and whatever else must
 	// hold. It runs before anything is timed.
 	Check func() error
+	// Peers is the same work for other libraries; nil is none.
+	Peers *PeerWork
 	// Figures answers what else is known after the timing; nil is nothing.
 	Figures func(Result) []Figure
 	// Close gives everything back; nil is nothing.
@@ -117,16 +127,20 @@ func (u Unit) of(d time.Duration, n int) float64 {
 // seconds is the time of an operation that takes value in the unit.
 func (u Unit) seconds(value float64) float64 { return value * unitLengths[u].Seconds() }
 
+// fromSeconds is s seconds in the unit.
+func (u Unit) fromSeconds(s float64) float64 { return s / unitLengths[u].Seconds() }
+
 // Figure is a further number of a case.
 type Figure struct {
-	Name  string
-	Value float64
-	Unit  string
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit,omitempty"`
 }
 
 // Scenarios lists all scenarios in the order in which they run.
 func Scenarios() []Scenario {
 	return []Scenario{gemmLarge, gemmSmall, leases, ledger, reads, waiters, events, tasks, parked, flowSubmit,
+		flowIndependent, flowChain, flowMixed, flowStreams, flowLargeAmongSmall, flowHost,
 		gpuGemm, gpuSmall, gpuChain, gpuStreams, gpuCopy, gpuFlat, gpuStart, gpuCalls}
 }
 

@@ -24,7 +24,7 @@ func (r *Result) summarise(values, floors []float64) {
 	for i := range values {
 		ratios[i] = values[i] / floors[i]
 	}
-	r.Rounds = len(values)
+	r.Rounds, r.Values, r.Floors = len(values), values, floors
 	r.Value, r.Floor = quantile(values, 0.5), quantile(floors, 0.5)
 	r.Ratio = r.Value / r.Floor
 	r.Low, r.High = quantile(ratios, 0.25), quantile(ratios, 0.75)

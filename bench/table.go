@@ -10,11 +10,16 @@ import (
 // Table writes results for people, one scenario after another.
 type Table struct {
 	w       io.Writer
+	layout  layout
 	results []Result // of the current scenario
 }
 
-// NewTable makes a table on w.
-func NewTable(w io.Writer) *Table { return &Table{w: w} }
+// layout writes the table of a scenario: rows under a heading, and notes, for one
+// that was not measured alone.
+type layout func(w io.Writer, scenario string, heading []string, rows [][]string, notes []string)
+
+// NewTable makes a table of plain text on w.
+func NewTable(w io.Writer) *Table { return &Table{w: w, layout: plain} }
 
 // Add adds a result. A scenario's lines are written when the next one begins
 // or at Flush, since columns fit all of its cases.
@@ -34,34 +39,56 @@ func (t *Table) Flush() error {
 		return nil
 	}
 	var text strings.Builder // whose writes do not fail
-	fmt.Fprintf(&text, "\n%s\n", t.results[0].Scenario)
-	if why := t.results[0].Skipped; why != "" {
-		fmt.Fprintf(&text, "  not measured: %s\n", why)
-		return t.end(&text)
-	}
-	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(columns, "  value / floor\tvalue\tfloor\tunit\tratio\tquartiles\tallocs\trequired\talso")
-	for _, r := range t.results {
-		if r.Err != nil {
-			fmt.Fprintf(columns, "  %s\tfailed, see below\n", r.Case)
-			continue
-		}
-		fmt.Fprintf(columns, "  %s\t%s\t%s\t%s\t%.3f\t%.3f-%.3f\t%s\t%s\t%s\n", r.Case, number(r.Value), number(r.Floor), r.Unit,
-			r.Ratio, r.Low, r.High, r.allocs(), r.verdict(), figures(r.Figures))
-	}
-	columns.Flush()
-	for _, r := range t.results {
-		if r.Err != nil {
-			fmt.Fprintf(&text, "  %s failed: %v\n", r.Case, r.Err)
-		}
-	}
-	return t.end(&text)
-}
-
-func (t *Table) end(text *strings.Builder) error {
+	rows, notes := cells(t.results)
+	t.layout(&text, t.results[0].Scenario, heading, rows, notes)
 	t.results = nil
 	_, err := io.WriteString(t.w, text.String())
 	return err
+}
+
+var heading = []string{"value / floor", "value", "floor", "unit", "ratio", "quartiles", "allocs", "required", "also"}
+
+// cells are the rows of a scenario's results, those of peers below their cases,
+// and what else is to be said.
+func cells(results []Result) (rows [][]string, notes []string) {
+	for _, r := range results {
+		if r.Skipped != "" {
+			notes = append(notes, "not measured: "+r.Skipped)
+			continue
+		}
+		if r.Err != nil {
+			rows = append(rows, []string{r.Case, "failed"})
+			notes = append(notes, fmt.Sprintf("%s failed: %v", r.Case, r.Err))
+			continue
+		}
+		rows = append(rows, []string{r.Case, number(r.Value), number(r.Floor), r.Unit, fmt.Sprintf("%.3f", r.Ratio),
+			fmt.Sprintf("%.3f-%.3f", r.Low, r.High), r.allocs(), r.verdict(), figures(r.Figures)})
+		for _, p := range r.Peers {
+			if p.Err != nil {
+				rows = append(rows, []string{"+ " + p.Name, "failed"})
+				notes = append(notes, fmt.Sprintf("%s: %s failed: %v", r.Case, p.Name, p.Err))
+				continue
+			}
+			rows = append(rows, []string{"+ " + p.Name, number(p.Value), "", r.Unit, fmt.Sprintf("%.3f", p.Value/r.Floor),
+				fmt.Sprintf("%.3f-%.3f", p.Low/r.Floor, p.High/r.Floor), "-", "-", ""})
+		}
+	}
+	return rows, notes
+}
+
+func plain(w io.Writer, scenario string, heading []string, rows [][]string, notes []string) {
+	fmt.Fprintf(w, "\n%s\n", scenario)
+	if len(rows) > 0 {
+		columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, row := range append([][]string{heading}, rows...) {
+			// A line with fewer cells would end the columns.
+			fmt.Fprintf(columns, "  %s%s\n", strings.Join(row, "\t"), strings.Repeat("\t", len(heading)-len(row)))
+		}
+		columns.Flush()
+	}
+	for _, note := range notes {
+		fmt.Fprintf(w, "  %s\n", note)
+	}
 }
 
 func (r *Result) allocs() string {

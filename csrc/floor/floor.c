@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* A lane is a stream with what its work needs. */
@@ -368,4 +369,258 @@ int floor_start(int ordinal, int lanes, int64_t *spent) {
 	TRY(floor_close(gpu));
 	*spent = now() - start;
 	return CUDA_SUCCESS;
+}
+
+/* A batch is products of n×n matrices of float, of which number i lies i·n·n
+   elements behind the first. */
+struct floor_batch {
+	struct floor_gpu *gpu;
+	int n, count;
+	uint64_t a, b, c;
+	uint64_t *host;     /* page-locked: the addresses of all a, then b, then c */
+	CUdeviceptr arrays; /* the same on the device */
+};
+
+static uint64_t matrix_bytes(const struct floor_batch *batch) { return (uint64_t)batch->n * batch->n * sizeof(float); }
+
+static size_t array_bytes(const struct floor_batch *batch) { return (size_t)batch->count * sizeof(uint64_t); }
+
+static void list_addresses(struct floor_batch *batch) {
+	const uint64_t first[3] = {batch->a, batch->b, batch->c};
+	for (int k = 0; k < 3; k++)
+		for (int i = 0; i < batch->count; i++)
+			batch->host[k * batch->count + i] = first[k] + i * matrix_bytes(batch);
+}
+
+static int copy_addresses(struct floor_batch *batch) {
+	return cuMemcpyHtoDAsync(batch->arrays, batch->host, 3 * array_bytes(batch), batch->gpu->lane[0].stream);
+}
+
+static int batch_ready(struct floor_batch *batch) {
+	TRY(handles(batch->gpu, 1));
+	TRY(cuMemHostAlloc((void **)&batch->host, 3 * array_bytes(batch), CU_MEMHOSTALLOC_PORTABLE));
+	TRY(cuMemAlloc(&batch->arrays, 3 * array_bytes(batch)));
+	list_addresses(batch);
+	TRY(copy_addresses(batch));
+	return cuStreamSynchronize(batch->gpu->lane[0].stream);
+}
+
+static int batch_free(struct floor_batch *batch) {
+	int result = CUDA_SUCCESS;
+	if (batch->arrays)
+		result = cuMemFree(batch->arrays);
+	if (batch->host)
+		cuMemFreeHost(batch->host);
+	return result;
+}
+
+static int with_batch_ready(struct floor_batch *batch) { WITH(batch->gpu, batch_ready(batch)); }
+static int with_batch_free(struct floor_batch *batch) { WITH(batch->gpu, batch_free(batch)); }
+
+int floor_batch_open(struct floor_gpu *gpu, int n, uint64_t a, uint64_t b, uint64_t c, int count, struct floor_batch **made) {
+	struct floor_batch *batch = calloc(1, sizeof *batch);
+	if (!batch)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*batch = (struct floor_batch){.gpu = gpu, .n = n, .count = count, .a = a, .b = b, .c = c};
+	int result = with_batch_ready(batch);
+	if (result == 0)
+		*made = batch;
+	else
+		floor_batch_close(batch);
+	return result;
+}
+
+int floor_batch_close(struct floor_batch *batch) {
+	int result = with_batch_free(batch);
+	free(batch);
+	return result;
+}
+
+static int batch_submit(struct floor_batch *batch, enum floor_way way) {
+	cublasHandle_t h = batch->gpu->lane[0].handle;
+	const cublasOperation_t as_is = CUBLAS_OP_N;
+	const int n = batch->n, count = batch->count;
+	const long long stride = (long long)n * n;
+	const float one = 1, zero = 0;
+	if (way == floor_strided)
+		return -(int)cublasSgemmStridedBatched(h, as_is, as_is, n, n, n, &one, (const float *)batch->b, n, stride, (const float *)batch->a, n,
+			stride, &zero, (float *)batch->c, n, stride, count);
+	if (way == floor_copied_pointers) {
+		list_addresses(batch);
+		TRY(copy_addresses(batch));
+	}
+	const CUdeviceptr a = batch->arrays, b = a + array_bytes(batch), c = b + array_bytes(batch);
+	return -(int)cublasSgemmBatched(h, as_is, as_is, n, n, n, &one, (const float *const *)b, n, (const float *const *)a, n, &zero,
+		(float *const *)c, n, count);
+}
+
+static int batch_run(struct floor_batch *batch, enum floor_way way, struct floor_times *times) {
+	int64_t start = now();
+	TRY(batch_submit(batch, way));
+	times->submit = now() - start;
+	TRY(cuStreamSynchronize(batch->gpu->lane[0].stream));
+	times->done = now() - start;
+	return CUDA_SUCCESS;
+}
+
+int floor_batch_run(struct floor_batch *batch, enum floor_way way, struct floor_times *times) {
+	WITH(batch->gpu, batch_run(batch, way, times));
+}
+
+/* A program is products, of which number i goes to lane i, in turn. */
+struct floor_program {
+	struct floor_gpu *gpu;
+	int count, lanes;
+	struct floor_step *step;
+	int32_t *list;     /* which steps the steps wait for */
+	CUevent *finished; /* of each step that another lane waits for; else NULL */
+	CUevent fork;      /* of the capture's first lane */
+	CUgraphExec graph; /* NULL before the first replay */
+};
+
+static int program_ready(struct floor_program *program) {
+	TRY(handles(program->gpu, program->lanes));
+	TRY(cuEventCreate(&program->fork, CU_EVENT_DISABLE_TIMING));
+	for (int i = 0; i < program->count; i++) {
+		const struct floor_step *step = &program->step[i];
+		for (int w = 0; w < step->waits; w++) {
+			const int before = program->list[step->first + w];
+			if (before % program->lanes != i % program->lanes && !program->finished[before])
+				TRY(cuEventCreate(&program->finished[before], CU_EVENT_DISABLE_TIMING));
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+static int program_free(struct floor_program *program) {
+	int result = CUDA_SUCCESS;
+	if (program->graph)
+		result = cuGraphExecDestroy(program->graph);
+	for (int i = 0; i < program->count; i++)
+		if (program->finished[i])
+			cuEventDestroy(program->finished[i]);
+	if (program->fork)
+		cuEventDestroy(program->fork);
+	return result;
+}
+
+static int with_program_ready(struct floor_program *program) { WITH(program->gpu, program_ready(program)); }
+static int with_program_free(struct floor_program *program) { WITH(program->gpu, program_free(program)); }
+
+static void *duplicate(const void *from, size_t bytes) {
+	void *to = malloc(bytes ? bytes : 1);
+	return to && bytes ? memcpy(to, from, bytes) : to;
+}
+
+static void program_forget(struct floor_program *program) {
+	free(program->step);
+	free(program->list);
+	free(program->finished);
+	free(program);
+}
+
+int floor_program_open(struct floor_gpu *gpu, const struct floor_step *steps, int count, const int32_t *list, int listed, int lanes,
+	struct floor_program **made) {
+	struct floor_program *program = calloc(1, sizeof *program);
+	if (!program)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*program = (struct floor_program){.gpu = gpu, .count = count, .lanes = lanes};
+	program->step = duplicate(steps, (size_t)count * sizeof *steps);
+	program->list = duplicate(list, (size_t)listed * sizeof *list);
+	program->finished = calloc((size_t)count, sizeof *program->finished);
+	if (!program->step || !program->list || !program->finished) {
+		program_forget(program);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	int result = with_program_ready(program);
+	if (result == 0)
+		*made = program;
+	else
+		floor_program_close(program);
+	return result;
+}
+
+int floor_program_close(struct floor_program *program) {
+	int result = with_program_free(program);
+	program_forget(program);
+	return result;
+}
+
+static int program_submit(struct floor_program *program) {
+	const cublasOperation_t as_is = CUBLAS_OP_N;
+	const float one = 1, zero = 0;
+	for (int i = 0; i < program->count; i++) {
+		const struct floor_step *s = &program->step[i];
+		struct lane *lane = &program->gpu->lane[i % program->lanes];
+		for (int w = 0; w < s->waits; w++) {
+			const int before = program->list[s->first + w];
+			if (before % program->lanes != i % program->lanes)
+				TRY(cuStreamWaitEvent(lane->stream, program->finished[before], 0));
+		}
+		TRY(-(int)cublasSgemm(lane->handle, as_is, as_is, s->n, s->m, s->k, &one, (const float *)s->b, s->n, (const float *)s->a, s->k,
+			&zero, (float *)s->c, s->n));
+		if (program->finished[i])
+			TRY(cuEventRecord(program->finished[i], lane->stream));
+	}
+	return CUDA_SUCCESS;
+}
+
+static int program_run(struct floor_program *program, struct floor_times *times) {
+	int64_t start = now();
+	TRY(program_submit(program));
+	times->submit = now() - start;
+	for (int i = 0; i < program->lanes; i++)
+		TRY(cuStreamSynchronize(program->gpu->lane[i].stream));
+	times->done = now() - start;
+	return CUDA_SUCCESS;
+}
+
+int floor_program_run(struct floor_program *program, struct floor_times *times) { WITH(program->gpu, program_run(program, times)); }
+
+/* captured submits the program to capturing lanes, which the first one forks into
+   and joins. */
+static int captured(struct floor_program *program) {
+	struct lane *lane = program->gpu->lane;
+	TRY(cuEventRecord(program->fork, lane[0].stream));
+	for (int i = 1; i < program->lanes; i++)
+		TRY(cuStreamWaitEvent(lane[i].stream, program->fork, 0));
+	TRY(program_submit(program));
+	for (int i = 1; i < program->lanes; i++) {
+		TRY(cuEventRecord(lane[i].done, lane[i].stream));
+		TRY(cuStreamWaitEvent(lane[0].stream, lane[i].done, 0));
+	}
+	return CUDA_SUCCESS;
+}
+
+/* capture runs the program once before, so that the library is loaded. */
+static int capture(struct floor_program *program) {
+	struct floor_times times;
+	CUgraph graph;
+	CUstream origin = program->gpu->lane[0].stream;
+	TRY(program_run(program, &times));
+	TRY(cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_RELAXED));
+	int result = captured(program);
+	int ended = cuStreamEndCapture(origin, &graph);
+	TRY(result);
+	TRY(ended);
+	result = cuGraphInstantiate(&program->graph, graph, 0);
+	cuGraphDestroy(graph);
+	return result;
+}
+
+static int program_replay(struct floor_program *program, int64_t count, struct floor_times *times) {
+	CUstream stream = program->gpu->lane[0].stream;
+	if (!program->graph)
+		TRY(capture(program));
+	int64_t start = now();
+	for (int64_t i = 0; i < count; i++)
+		TRY(cuGraphLaunch(program->graph, stream));
+	times->submit = now() - start;
+	TRY(cuStreamSynchronize(stream));
+	times->done = now() - start;
+	return CUDA_SUCCESS;
+}
+
+int floor_program_replay(struct floor_program *program, int64_t count, struct floor_times *times) {
+	WITH(program->gpu, program_replay(program, count, times));
 }

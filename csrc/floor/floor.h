@@ -49,4 +49,26 @@ int floor_calls(struct floor_gpu *gpu, enum floor_call call, int64_t count, int6
 int floor_start(int ordinal, int lanes, int64_t *spent);
 void floor_nothing(void);
 
+struct floor_batch;
+
+enum floor_way { floor_strided, floor_pointers, floor_copied_pointers };
+
+int floor_batch_open(struct floor_gpu *gpu, int n, uint64_t a, uint64_t b, uint64_t c, int count, struct floor_batch **batch);
+int floor_batch_run(struct floor_batch *batch, enum floor_way way, struct floor_times *times);
+int floor_batch_close(struct floor_batch *batch);
+
+struct floor_program;
+
+struct floor_step {
+	uint64_t a, b, c;
+	int32_t m, n, k;
+	int32_t first, waits; /* which of the list of steps it waits for */
+};
+
+int floor_program_open(struct floor_gpu *gpu, const struct floor_step *steps, int count, const int32_t *list, int listed, int lanes,
+	struct floor_program **program);
+int floor_program_run(struct floor_program *program, struct floor_times *times);
+int floor_program_replay(struct floor_program *program, int64_t count, struct floor_times *times);
+int floor_program_close(struct floor_program *program);
+
 #endif
