@@ -57,6 +57,8 @@ type epoch[T any] struct {
 	quiet  bool
 	// readers is how many Readers and operations are to let go.
 	readers int32
+	level   uint64 // of the record that writes it, and the highest of those that read it,
+	read    uint64 // while they are in the window of their log
 	result  T
 	err     error
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -24,6 +23,12 @@ type Operation[T any] interface {
 	Launch(ctx context.Context, in []T) (T, error)
 }
 
+// Launcher launches operations that need nothing of each other, in any order and
+// together where it can. It calls Made, Fail or Alone of each.
+type Launcher[T any] interface {
+	LaunchAll(ctx context.Context, level []Launch[T])
+}
+
 // Log is the ordered list of the operations that were asked for and not launched
 // yet. To ask is to append a record; that registers all that the operation reads
 // and writes, at once. A task of the log's arena launches them in order, so that
@@ -32,10 +37,12 @@ type Operation[T any] interface {
 // not need it go on.
 //
 // Whoever launches has the baton: the right to take records, which one goroutine
-// has at a time.
+// has at a time. He takes what there is, up to a window, gives each record a level
+// above those of what it needs, and launches level by level (launch.go).
 type Log[T any] struct {
-	arena string
-	base  context.Context // of the tasks that launch
+	arena    string
+	base     context.Context // of the tasks that launch
+	launcher Launcher[T]
 
 	// Under order.
 	queue  fifo[record[T]]
@@ -48,6 +55,10 @@ type Log[T any] struct {
 	back   uint64 // how many of those came back ever
 	closed bool
 	full   scheduler.Queue[struct{}] // who waits for room
+	top    uint64                    // the highest level ever given
+	floor  uint64                    // the lowest of this window
+
+	window window[T] // of who has the baton
 }
 
 // record is an operation that was asked for.
@@ -75,6 +86,7 @@ const (
 	makes   kind = iota // a new value
 	updates             // what is there, in place
 	takes               // what is there, and leaves nothing
+	turns               // nothing: it comes after all that was asked for before
 )
 
 // operation is a record that stepped aside.
@@ -90,9 +102,13 @@ type operation[T any] struct {
 // half of them are launched.
 const MaxQueued = 1 << 16
 
-// NewLog makes the log of an arena. Its tasks run under base.
-func NewLog[T any](base context.Context, arena string) *Log[T] {
-	return &Log[T]{arena: arena, base: base, aside: map[*operation[T]]struct{}{}}
+// NewLog makes the log of an arena. Its tasks run under base. Without a launcher
+// operations are launched one by one.
+func NewLog[T any](base context.Context, arena string, with Launcher[T]) *Log[T] {
+	if with == nil {
+		with = oneByOne[T]{}
+	}
+	return &Log[T]{arena: arena, base: base, launcher: with, aside: map[*operation[T]]struct{}{}}
 }
 
 // Make asks for a new value of others and answers it. It does not wait, but for
@@ -103,6 +119,16 @@ func (l *Log[T]) Make(ctx context.Context, s scheduler.Scheduler, at callers.Sit
 	v.last = &v.first
 	v.first.of = v
 	l.ask(ctx, s, at, keep, op, makes, v, in)
+	return v
+}
+
+// Turn asks for op, which needs nothing, to be launched after all that was asked for
+// before was launched or stepped aside.
+func (l *Log[T]) Turn(ctx context.Context, s scheduler.Scheduler, op Operation[T]) *Value[T] {
+	v := &Value[T]{name: op.Name()}
+	v.last = &v.first
+	v.first.of = v
+	l.ask(ctx, s, callers.Site{}, false, op, turns, v, nil)
 	return v
 }
 
@@ -170,7 +196,7 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 		cause = closedErr(op.Name())
 	}
 	out, under := &v.first, (*epoch[T])(nil)
-	if k != makes { // which may have others launched
+	if k == updates || k == takes { // which may have others launched
 		out = v.write()
 		if v.root != nil {
 			under = v.root.write()
@@ -181,13 +207,13 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 	for i, x := range in {
 		var e *epoch[T]
 		switch {
-		case k != makes && x == v:
-		case k != makes && x == v.root:
+		case k == updates && x == v:
+		case k == updates && x == v.root:
 			e = r.under.prev
 		default:
 			e = x.last
 			e.readers++
-			if x.root != nil && (k == makes || x.root != v.family()) {
+			if x.root != nil && (k != updates || x.root != v.family()) {
 				x.root.last.readers++
 				r.also = append(r.also, x.root.last)
 			}
@@ -250,6 +276,9 @@ func (f fullness[T]) String() string           { return "room among the operatio
 func (fullness[T]) Ends() scheduler.Ending     { return scheduler.ByTask }
 func (fullness[T]) Holders() []*scheduler.Task { return nil }
 
+// inPlace says whether the record works on what it writes.
+func (r *record[T]) inPlace() bool { return r.kind == updates || r.kind == takes }
+
 // at is the k-th input.
 func (r *record[T]) at(k int) *epoch[T] {
 	if k < few {
@@ -279,67 +308,12 @@ func (r *record[T]) inputs(in []T) ([]T, error) {
 		}
 		in = append(in, x)
 	}
-	if r.kind != makes && cause == nil {
+	if r.inPlace() && cause == nil {
 		var x T
 		x, cause = old()
 		in = append(in, x)
 	}
 	return in, cause
-}
-
-// run is the task that has the baton.
-func (l *Log[T]) run(ctx context.Context) error {
-	ctx = scheduler.As(l.base, ctx)
-	var r record[T]
-	launching := false
-	defer func() {
-		if launching { // an operation ended this goroutine
-			order.Lock()
-			defer order.Unlock()
-			var none T
-			l.publish(&r, none, panicked(r.op.Name(), "it ended its goroutine (runtime.Goexit) instead of returning", nil))
-			l.baton = false
-			if l.ready.len()+l.queue.len() > 0 {
-				l.start()
-			}
-		}
-	}()
-	var in []T
-	order.Lock()
-	for {
-		var ok bool
-		if r, ok = l.take(); !ok {
-			l.baton = false
-			order.Unlock()
-			return nil
-		}
-		if r.cause == nil && l.step(r) {
-			continue
-		}
-		var cause error
-		in, cause = r.inputs(in[:0])
-		order.Unlock()
-		var out T
-		if cause == nil {
-			launching = true
-			out, cause = launch(ctx, &r, in)
-			launching = false
-		}
-		if cause != nil {
-			cause = r.poison(cause)
-		}
-		apart := false
-		if r.kind == makes && r.out.of.root != nil && cause == nil {
-			apart = !r.op.(Viewer[T]).Shares(out, in[0])
-		}
-		scheduler.Breathe(ctx)
-		clear(in)
-		order.Lock()
-		if v := r.out.of; (apart || cause != nil && r.kind == makes) && !v.viewed { // else views of it are in its root's order
-			v.root = nil
-		}
-		l.publish(&r, out, cause)
-	}
 }
 
 // take takes the next record.
@@ -447,7 +421,7 @@ func (l *Log[T]) step(r record[T]) bool {
 		}
 	}
 	for _, e := range [...]*epoch[T]{r.out, r.under} {
-		if e != nil && r.kind != makes && e.prev != nil && !e.prev.quiet {
+		if e != nil && r.inPlace() && e.prev != nil && !e.prev.quiet {
 			e.awaited().inPlace = wait()
 		}
 	}
@@ -612,24 +586,6 @@ func (l *Log[T]) Close() error {
 
 func closedErr(op string) error {
 	return &weir.Error{Op: op, Kind: weir.KindLogic, Message: "the runtime is closed", Err: weir.ErrClosed}
-}
-
-// launch runs an operation under the log's task, with the cancellation of who
-// asked for it, or else the log's. A panic is its failure.
-func launch[T any](ctx context.Context, r *record[T], in []T) (out T, err error) {
-	if r.ctx != nil {
-		ctx = scheduler.As(r.ctx, ctx)
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return out, weir.Cancelled(cause)
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			cause, _ := v.(error)
-			err = panicked(r.op.Name(), fmt.Sprintf("panic: %v", v), cause)
-		}
-	}()
-	return r.op.Launch(ctx, in)
 }
 
 func panicked(op, how string, cause error) error {

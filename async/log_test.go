@@ -46,7 +46,7 @@ type logger struct {
 }
 
 func newLogger(ctx context.Context) *logger {
-	return &logger{async.NewLog[int](context.Background(), "arena"), ctx, scheduler.Of(ctx)}
+	return &logger{async.NewLog[int](context.Background(), "arena", nil), ctx, scheduler.Of(ctx)}
 }
 
 //go:noinline
@@ -352,7 +352,7 @@ func TestAMessageOfAnOperationThatWasCancelledSaysWhatItWaitedFor(t *testing.T) 
 func TestALogWhoseContextEndedPoisonsAndGoesOn(t *testing.T) {
 	under(t, func(t *testing.T, ctx context.Context) {
 		base, cancel := context.WithCancelCause(context.Background())
-		l := &logger{async.NewLog[int](base, "arena"), ctx, scheduler.Of(ctx)}
+		l := &logger{async.NewLog[int](base, "arena", nil), ctx, scheduler.Of(ctx)}
 		l.expect(t, l.make(ctx, sum, async.Of(1)), 2)
 		cancel(errGone)
 		for range 2 {
@@ -408,7 +408,7 @@ func TestALongChainOfOperationsNeedsNoRecursion(t *testing.T) {
 func TestWhatOperationsMadeIsGivenBack(t *testing.T) {
 	under(t, func(t *testing.T, ctx context.Context) {
 		var results counted
-		l := async.NewLog[*result](context.Background(), "arena")
+		l := async.NewLog[*result](context.Background(), "arena", nil)
 		s := scheduler.Of(ctx)
 		last := async.Named("first", results.result(-1))
 		flat(t, func(i int) {

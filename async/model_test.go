@@ -607,7 +607,7 @@ func (p *play) calls(program []step) {
 // run plays a program on a scheduler and answers what is wrong.
 func run(s scheduler.Scheduler, program []step) []string {
 	p := &play{ctx: scheduler.With(context.Background(), s), s: s, poisons: map[*failure]*async.Poison{}}
-	p.log = async.NewLog[*box](context.Background(), "")
+	p.log = async.NewLog[*box](context.Background(), "", nil)
 	p.never = async.New[*box]("never")
 	w := p.never.Write()
 	for k := range p.vals {

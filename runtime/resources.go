@@ -20,6 +20,22 @@ type ResourceOptions struct {
 	MemoryLimit      int64 // most bytes held of the device; 0 is what the device has
 	ReleaseThreshold int64 // unused bytes kept when the device synchronises; 0 is an eighth of its memory, -1 none
 	Debug            bool  // remember creation stacks
+	Lowering         Lowering
+}
+
+// Lowering says how operations of tensor/flow become launches.
+type Lowering struct {
+	// Separate has every operation be a launch of its own. Otherwise products that
+	// need nothing of each other may share one.
+	Separate bool
+	// MostTogether is how many operations share a launch at most; 0 is 1024 on a GPU
+	// and 64 on a host device.
+	MostTogether int
+	// Reproducible has a program compute the same bits in every run on the same device
+	// with the same libraries. Which operations share a launch depends on when they
+	// were asked for, and a library may round a product in a batch otherwise than
+	// one by itself; so each has its own.
+	Reproducible bool
 }
 
 // Resources is all that one device offers. Applications use the installed
@@ -100,6 +116,9 @@ func NewResources(d Device, o ResourceOptions) (*Resources, error) {
 	}
 	if o.MemoryLimit < 0 {
 		return nil, weir.Argf("runtime.NewResources", "memory limit %d; expected 0 or more bytes", o.MemoryLimit)
+	}
+	if o.Lowering.MostTogether < 0 {
+		return nil, weir.Argf("runtime.NewResources", "at most %d operations together; expected 1 or more, or 0 for the default", o.Lowering.MostTogether)
 	}
 	if o.ReleaseThreshold < -1 {
 		return nil, weir.Argf("runtime.NewResources", "release threshold %d; expected bytes, 0 for the default or -1 for none", o.ReleaseThreshold)

@@ -1,9 +1,11 @@
 package tensor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/weirgo/weir"
@@ -95,8 +97,11 @@ type batch struct {
 	buffers   map[*buffer.Buffer]int // the place in opened
 	opened    []opened
 	alone     []int // members that are operations of their own
+	submitted bool  // in whole or in part
 	groups    []group
 	places    map[form]int // the place in groups
+	latest    int          // group that was asked for, and its form
+	is        form
 	calls     []blas.Group
 }
 
@@ -108,6 +113,8 @@ var batches = sync.Pool{New: func() any {
 type member struct {
 	product
 	number int
+	again  bool   // it computes the same if it is submitted twice
+	fresh  bool   // its result was made for it
 	at     [3]int // the buffers of a, b and c; those of a and b -1 without terms
 }
 
@@ -125,6 +132,8 @@ type opened struct {
 // form is what members of a group have in common. (A whole blas.Product is too
 // long for a map to keep it in place.)
 type form struct {
+	dtype         DType
+	precision     Precision
 	opA, opB      driver.Op
 	m, n, k       int64
 	lda, ldb, ldc int64
@@ -176,6 +185,9 @@ func (x *batch) operand(a *Array, which int) int {
 func (x *batch) sort() {
 	for i := range x.members {
 		m := &x.members[i]
+		if m.oriented {
+			continue
+		}
 		if !m.orient() || m.at[0] >= 0 && (m.packs(&m.a) || m.packs(&m.b)) {
 			x.alone = append(x.alone, i)
 			continue
@@ -193,13 +205,15 @@ func (x *batch) together(ctx context.Context, op string) error {
 	if len(x.alone) == len(x.members) {
 		return nil
 	}
-	l, err := blas.AcquireOn(ctx, x.members[0].c.array.resources())
+	first := &x.members[0]
+	l, err := blas.AcquireAfter(ctx, first.c.array.resources(), written(first.a.array, first.b.array, first.c.array))
 	if err != nil {
 		return err
 	}
 	acc := buffer.Begin(l.Stream())
 	refused := x.open(&acc)
 	if refused < 0 {
+		x.submitted = true
 		x.gather()
 		err = x.submit(&l)
 	}
@@ -262,10 +276,15 @@ func (x *batch) gather() {
 // group is the one of m's form.
 func (x *batch) group(m *member) *group {
 	d := m.description()
-	f := form{d.OpA, d.OpB, d.M, d.N, d.K, d.LDA, d.LDB, d.LDC, d.Alpha, d.Beta}
+	f := form{d.DType, m.precision, d.OpA, d.OpB, d.M, d.N, d.K, d.LDA, d.LDB, d.LDC, d.Alpha, d.Beta}
+	if x.latest < len(x.groups) && x.is == f {
+		return &x.groups[x.latest]
+	}
 	at, ok := x.places[f]
+	x.latest, x.is = at, f
 	if !ok {
 		at = len(x.groups)
+		x.latest = at
 		x.places[f] = at
 		if at < cap(x.groups) {
 			x.groups = x.groups[:at+1] // with the memory of its addresses
@@ -314,6 +333,9 @@ func (x *batch) submit(l *blas.Lease) error {
 	case 1:
 		return (&group{Group: x.calls[0]}).strided(l)
 	}
+	slices.SortStableFunc(x.calls, func(a, b blas.Group) int { // groups of one type are launched together
+		return cmp.Or(cmp.Compare(a.DType, b.DType), cmp.Compare(a.Compute, b.Compute))
+	})
 	return blas.GemmGroups(l, x.calls)
 }
 
@@ -340,5 +362,6 @@ func (x *batch) giveBack() {
 	x.members, x.operands, x.contended = x.members[:0], x.operands[:0], x.contended[:0]
 	x.opened, x.alone = x.opened[:0], x.alone[:0]
 	x.groups, x.calls = x.groups[:0], x.calls[:0]
+	x.latest, x.submitted = 0, false
 	batches.Put(x)
 }

@@ -29,6 +29,7 @@ type product struct {
 	// unpacked: all three fit as they lie, and are to stay so, since a plan counts
 	// on it that nothing is packed.
 	unpacked bool
+	oriented bool // it is in the form that BLAS takes
 }
 
 // matrix is a rows×cols matrix in an array's memory, strides in elements.

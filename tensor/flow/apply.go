@@ -36,7 +36,7 @@ func MatMulAt(ctx context.Context, at callers.Site, a, b *Value, opts ...tensor.
 	if len(opts) == 0 {
 		return askAt(ctx, at, matMul, a, b)
 	}
-	return askAt(ctx, at, product(slices.Clone(opts)), a, b)
+	return askAt(ctx, at, &matrixProduct{slices.Clone(opts)}, a, b)
 }
 
 func applied(name string, fn func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error)) *made {

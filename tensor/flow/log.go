@@ -20,11 +20,14 @@ type operation = async.Operation[*tensor.Array]
 type log struct {
 	*async.Log[*tensor.Array]
 	base context.Context
+	counts
 }
 
 func newLog(r *runtime.Resources) (*log, error) {
 	base := runtime.On(context.Background(), r.Device())
-	return &log{async.NewLog[*tensor.Array](base, r.Device().Name()), base}, nil
+	l := &log{base: base}
+	l.Log = async.NewLog(base, r.Device().Name(), async.Launcher[*tensor.Array](newLauncher(r, &l.counts)))
+	return l, nil
 }
 
 // Drain fails what can no longer be launched.
@@ -40,7 +43,7 @@ func (l *log) Live() []runtime.Leak { return nil }
 func (l *log) Flush(ctx context.Context) uint64 {
 	n := l.Returned() // before the turn below: they are launched then
 	if s, err := runtime.Scheduler(ctx); err == nil {
-		_ = l.Make(l.base, s, callers.Site{}, false, nothing{}).Wait(ctx)
+		_ = l.Turn(l.base, s, nothing{}).Wait(ctx)
 	}
 	return n
 }
@@ -156,10 +159,18 @@ func (m *made) Name() string { return m.name }
 func (m *made) Shares(result, first *tensor.Array) bool { return result.Buffer() == first.Buffer() }
 
 func (m *made) Launch(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
-	for k, a := range in {
-		if a == nil {
-			return nil, weir.Argf(m.name, "operand %d is a nil array; expected an array", k)
-		}
+	if err := arrays(m.name, in); err != nil {
+		return nil, err
 	}
 	return m.launch(ctx, in)
+}
+
+// arrays refuses inputs that are nil.
+func arrays(op string, in []*tensor.Array) error {
+	for k, a := range in {
+		if a == nil {
+			return weir.Argf(op, "operand %d is a nil array; expected an array", k)
+		}
+	}
+	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // The operations without arguments of their own are made once.
 var (
-	matMul = product(nil)
+	matMul = &matrixProduct{}
 	add    = &made{name: "flow.Add", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return tensor.Add(ctx, in[0], in[1])
 	}}
@@ -31,12 +31,6 @@ var (
 	free = &made{name: "flow.Free", launch: func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { return nil, in[0].Free() }}
 )
 
-func product(opts []tensor.ProductOption) *made {
-	return &made{name: "flow.MatMul", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
-		return tensor.MatMul(ctx, in[0], in[1], opts...)
-	}}
-}
-
 // view is an operation that launches nothing.
 func view(name string, of func(*tensor.Array) (*tensor.Array, error)) *made {
 	return &made{name: name, views: true, launch: func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { return of(in[0]) }}
@@ -48,16 +42,13 @@ func MatMul(ctx context.Context, a, b *Value, opts ...tensor.ProductOption) *Val
 	if len(opts) == 0 {
 		return ask(ctx, matMul, a, b)
 	}
-	return ask(ctx, product(slices.Clone(opts)), a, b)
+	return ask(ctx, &matrixProduct{slices.Clone(opts)}, a, b)
 }
 
 // GemmInto is tensor.GemmInto: it changes c, in place, to alpha·a·b + beta·c, once
 // all who read c before have launched or let go, and answers it.
 func GemmInto(ctx context.Context, alpha complex128, a, b *Value, beta complex128, c *Value, opts ...tensor.ProductOption) *Value {
-	opts = slices.Clone(opts)
-	return change(ctx, &made{name: "flow.GemmInto", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
-		return in[2], tensor.GemmInto(ctx, alpha, in[0], in[1], beta, in[2], opts...)
-	}}, c, a, b)
+	return change(ctx, &gemm{alpha, beta, slices.Clone(opts)}, c, a, b)
 }
 
 // Einsum is tensor.Einsum: sums of products of elements over indices.

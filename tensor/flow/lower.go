@@ -1,0 +1,134 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"sync/atomic"
+
+	"github.com/weirgo/weir/async"
+	"github.com/weirgo/weir/runtime"
+	"github.com/weirgo/weir/tensor"
+)
+
+// launcher launches a level of a log: the products that BLAS takes together as one
+// batch, then the others one by one. A batch comes first because it is short: behind
+// a large operation its results would come as late as that one's.
+//
+// A batch never changes what an operation means. What cannot go with others, for
+// whatever reason, is launched by itself and says so itself; when a batch is refused
+// before anything was submitted (no memory, an array that was freed), each of its
+// members is launched by itself, so that a failure is of the one that it is of.
+type launcher struct {
+	lowering runtime.Lowering
+	largest  int64 // multiplications of a product that goes with others
+	counts   *counts
+}
+
+// mostShared bounds the products that share a launch. On a GPU it is what takes about
+// as long as a launch, 8 us: beyond that a stream of its own serves a product better.
+// On the host device it is what takes as long as a hand-over to a stream.
+const (
+	mostShared     = 1 << 28
+	mostSharedHost = 1 << 18
+)
+
+// defaultTogether is how many products one batch has if nothing else is said. Of the
+// host device each batch runs on one processor.
+const (
+	defaultTogether     = 1024
+	defaultTogetherHost = 64
+)
+
+func newLauncher(r *runtime.Resources, c *counts) *launcher {
+	l := &launcher{lowering: r.Options().Lowering, largest: mostShared, counts: c}
+	together := defaultTogether
+	if r.Device().IsHost() {
+		l.largest, together = mostSharedHost, defaultTogetherHost
+	}
+	l.lowering.MostTogether = cmp.Or(l.lowering.MostTogether, together)
+	return l
+}
+
+// LaunchAll launches a level.
+func (l *launcher) LaunchAll(ctx context.Context, level []async.Launch[*tensor.Array]) {
+	if len(level) > 1 && !l.lowering.Separate && !l.lowering.Reproducible {
+		l.products(ctx, level)
+	}
+	for i := range level {
+		if x := &level[i]; !x.Done() {
+			l.counts.alone.Add(1)
+			x.Alone(ctx)
+		}
+	}
+}
+
+// products launches those of a level that can go together, in batches.
+func (l *launcher) products(ctx context.Context, level []async.Launch[*tensor.Array]) {
+	b := batch{launcher: l, products: tensor.NewProducts(l.largest)}
+	defer func() { b.products.Close() }()
+	for i := range level {
+		x := &level[i]
+		op, ok := x.Op.(gatherer)
+		if !ok {
+			continue
+		}
+		under, err := x.Context(ctx)
+		if err != nil {
+			x.Fail(err)
+			continue
+		}
+		if out, ok := op.Gather(under, b.products, x.In); ok { // else it says why by itself
+			b.members = append(b.members, member{x, out})
+		}
+		if len(b.members) == l.lowering.MostTogether {
+			b.submit(ctx)
+		}
+	}
+	b.submit(ctx)
+}
+
+// batch is products that are gathered.
+type batch struct {
+	*launcher
+	products tensor.Products
+	members  []member
+}
+
+type member struct {
+	*async.Launch[*tensor.Array]
+	out *tensor.Array
+}
+
+// submit submits what was gathered, and begins anew. One product alone is no batch.
+func (b *batch) submit(ctx context.Context) {
+	if len(b.members) == 0 {
+		return
+	}
+	submitted, err := false, error(nil)
+	if together := len(b.members) > 1; together {
+		if submitted, err = b.products.Submit(ctx); err == nil {
+			b.counts.batches.Add(1)
+			b.counts.batched.Add(uint64(len(b.members)))
+		}
+		for i, m := range b.members {
+			switch {
+			case err == nil:
+				m.Made(m.out)
+			case submitted && !b.products.Again(i):
+				m.Fail(err)
+			}
+		}
+	}
+	for i, m := range b.members {
+		if !m.Done() { // it is launched by itself, and makes another
+			_ = b.products.Discard(i)
+		}
+	}
+	b.products.Close()
+	b.products = tensor.NewProducts(b.largest)
+	clear(b.members)
+	b.members = b.members[:0]
+}
+
+// counts are what a log did.
+type counts struct{ alone, batches, batched atomic.Uint64 }
