@@ -155,12 +155,14 @@ func TestOutOfMemoryOnAGPUSaysWhatIsHeldAndTheNextSmallerArrayWorks(t *testing.T
 	nothing(t, cudatest.Live("cublas"))
 }
 
-func TestALostGPUsArraysAnswerTheCauseAndOthersGoOn(t *testing.T) {
+func TestALostGPUsArraysAnswerTheCauseAndTheHostsGoOn(t *testing.T) {
 	simulated(t)
-	rt := must(runtime.StartFamilies([]driver.Family{cuda.New()}, runtime.Options{}))
+	rt := must(runtime.StartFamilies([]driver.Family{cuda.New(), host.New(host.Options{})}, runtime.Options{}))
 	ctx, free := Scope(context.Background())
 	other := runtime.On(ctx, must(runtime.Get("cuda:1")))
-	a, b := must(From(ctx, []float64{1, 2, 3, 4}, 2, 2)), must(From(other, []float64{1, 2, 3, 4}, 2, 2))
+	rest := runtime.On(ctx, must(runtime.Get("host:0")))
+	values := []float64{1, 2, 3, 4}
+	a, b, h := must(From(ctx, values, 2, 2)), must(From(other, values, 2, 2)), must(From(rest, values, 2, 2))
 	s := must(a.resources().Streams().Acquire(ctx))
 	release := must(cudatest.Stall(must(s.Submit())))
 	defer release()
@@ -190,13 +192,14 @@ func TestALostGPUsArraysAnswerTheCauseAndOthersGoOn(t *testing.T) {
 		"a move":          func() (*Array, error) { return To(ctx, product, b.Device()) },
 		"a new array":     func() (*Array, error) { return Zeros(ctx, Float64, 2) },
 		"a late contract": func() (*Array, error) { return Einsum(ctx, "ij,jk->", a, a) },
+		"a neighbour's":   func() (*Array, error) { return MatMul(ctx, b, b) }, // a fault on one GPU ends all
 	} {
 		if _, err := call(); !errors.Is(err, cause) {
 			t.Errorf("%s answers %v; expected %v", what, err, cause)
 		}
 	}
-	if got, err := Data[float64](ctx, must(MatMul(ctx, b, b))); err != nil || !slices.Equal(got, []float64{7, 10, 15, 22}) {
-		t.Errorf("the other device answers %v, %v", got, err)
+	if got, err := Data[float64](ctx, must(MatMul(ctx, h, h))); err != nil || !slices.Equal(got, []float64{7, 10, 15, 22}) {
+		t.Errorf("the host device answers %v, %v", got, err)
 	}
 	if err := join(free(), rt.Close()); !errors.Is(err, cause) || errors.Is(err, weir.ErrLeak) {
 		t.Errorf("Close answers %v; expected the loss, and no leak", err)

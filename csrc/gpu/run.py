@@ -10,7 +10,8 @@ bench       the benchmarks, a scenario at a time: tables in bench.txt, and the s
             as lines of JSON in bench.jsonl
 
 What failed beside other processes, and soon, is tried again alone, and passes if
-it does then; the summary says so. Each phase has a log of what failed.
+it does then; the summary says so. Each phase has a log of what failed, also of what
+then passed alone.
 """
 
 import concurrent.futures
@@ -106,7 +107,9 @@ class Run:
             if job.word != "ok":
                 self.say(f"  {job.word}  {job.name}  {job.seconds:.1f} s{reason(job)}")
         with open(self.results / f"{name}.log", "w") as f:
-            for job in failed:
+            for job in jobs:
+                if not job.failed and job.word != "passes alone":
+                    continue
                 f.write(f"=== {job.word}  {job.name}  {job.seconds:.1f} s\n{shortened(job.output)}\n")
             f.write("=== the slowest\n")
             for job in sorted(jobs, key=lambda job: -job.seconds)[:20]:
@@ -115,9 +118,9 @@ class Run:
     def again(self, job):
         first, output = job.word, job.output
         job.run(self.end)
-        if job.failed:
-            job.output = f"{first} beside others:\n{shortened(output)}\nalone:\n{job.output}"
-        elif job.word == "ok":
+        alone = shortened(job.output) if job.failed else job.word
+        job.output = f"{first} beside others:\n{shortened(output)}\nalone:\n{alone}"
+        if job.word == "ok":
             job.word = "passes alone"
 
 

@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-/* weir_sim_kill makes a device die of an error, now. The first error stays. */
+/* weir_sim_kill makes a device die of an error, now, and with it every other, as
+ * the real driver does. The first error stays. */
 void weir_sim_kill(int device, int error);
 
 /* weir_sim_drop_callbacks loses the next count host functions: none of them is
@@ -48,12 +49,13 @@ long long weir_sim_misuse(char *text, size_t size);
 
 /* weir_sim_live counts what is live: context, stream, event, pool, module,
  * function, allocation (plain and of pools), host-allocation, byte (of device
- * memory, held by pools or not), cublas, cusolver, thread. -1: no such kind. */
+ * memory, held by pools or not), graph, graph-exec, cublas, cusolver, thread. -1:
+ * no such kind. */
 long long weir_sim_live(const char *kind);
 
-/* weir_sim_revive gives a device back its life, and takes all that it had: its
- * contexts, streams, events, pools and memory are gone. */
-void weir_sim_revive(int device);
+/* weir_sim_revive gives the devices that died back their lives, and takes all
+ * that they had: their contexts, streams, events, pools and memory are gone. */
+void weir_sim_revive(void);
 
 /* weir_sim_reset revives every device, and forgets misuse, counts, stalls and
  * planned failures. */

@@ -273,7 +273,9 @@ func (w *world) crossWait(a, b stream.Stream, far *buffer.Memory) {
 	c := must(a.Record())
 	later := w.stall(a) // b need not wait for this
 	w.ok(b.Wait(c))
-	w.within("submitting", func() error { return must(b.Submit()).Copy(q, p, 8*words) })
+	w.within("submitting", func() error {
+		return must(b.Submit()).CopyPeer(q, far.Resources().Device().Driver().Ordinal(), p, 0, 8*words)
+	})
 	d := must(b.Record())
 	w.pending("the waiting stream", d)
 	release()

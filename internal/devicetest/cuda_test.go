@@ -146,7 +146,7 @@ func revived(t *testing.T) driver.Family {
 			goruntime.Gosched()
 		}
 	}
-	cudatest.Revive(0)
+	cudatest.Revive()
 	return mortals{cuda.New()}
 }
 
@@ -158,7 +158,7 @@ func TestChild(t *testing.T) {
 	switch os.Getenv(child) {
 	case "mortal":
 		h := gpuHarness()
-		h.Kill = cudatest.Kill
+		h.Kill, h.DeathSpreads = cudatest.Kill, true
 		h.Families = func(t *testing.T) []driver.Family { // what a dead context leaves goes with the process
 			return []driver.Family{revived(t), host.New(host.Options{HandOver: true})}
 		}

@@ -154,9 +154,9 @@ var deathTests = []test{
 		_ = l.Release()
 		w.lost("Close", w.start("Close", w.rt.Close).join(), cause)
 	}},
-	{"another device goes on, and closes as ever", func(f *fixture) {
+	{"a device that is spared goes on, and closes as ever", func(f *fixture) {
 		w := f.doomed(options{})
-		far := w.far()
+		far := must(runtime.For(must(runtime.Get(f.spared()))))
 		m := must(buffer.Of(far))
 		fs, a, b := w.lease(far), w.own(m.New(8*words)), w.own(m.New(8*words))
 		w.fill(fs, a, 4)
@@ -164,13 +164,18 @@ var deathTests = []test{
 		s, mine := w.lease(w.r), w.new(words)
 		w.stall(s)
 		w.fill(s, mine, 1)
-		release := w.stall(fs)
+		release := func() {} // of what is spared where deaths spread, streams cannot be stalled
+		if !f.h.DeathSpreads {
+			release = w.stall(fs)
+		}
 		w.move(fs, b, a)
 		cause := w.kill(w.r)
 		if err := far.Device().Err(); err != nil {
 			w.t.Fatalf("the other device is lost too: %v", err)
 		}
-		w.pending("the other device's work", w.tail(fs))
+		if !f.h.DeathSpreads {
+			w.pending("the other device's work", w.tail(fs))
+		}
 		release()
 		w.expect("work of before", fs, b, 4)
 		more := w.own(m.New(3 << 20))
@@ -195,9 +200,49 @@ var deathTests = []test{
 				all = append(all, we.Device)
 			}
 		}
-		if slices.ContainsFunc(all, func(d string) bool { return d != w.name }) {
-			w.t.Errorf("Close answers %v; expected errors of %s alone", err, w.name)
+		lost := []string{w.name}
+		if f.h.DeathSpreads {
+			lost = f.chosen()
 		}
+		if slices.ContainsFunc(all, func(d string) bool { return !slices.Contains(lost, d) }) {
+			w.t.Errorf("Close answers %v; expected errors of %v alone", err, lost)
+		}
+	}},
+	{"who waits for the neighbour of a lost device goes on waiting, or wakes with the same cause", func(f *fixture) {
+		w := f.doomed(options{ResourceOptions: runtime.ResourceOptions{Streams: 2}})
+		far := w.far()
+		s, b, x := w.lease(far), w.own(must(buffer.Of(far)).New(8*words)), w.lease(far)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		release := w.stall(s)
+		w.fill(s, b, 1)
+		c := w.tail(s)
+		w.ok(s.Release())
+		waiters := []*task{
+			w.start("a wait for a completion in the driver", func() error { return c.Wait(context.Background()) }),
+			w.start("a parked wait for a completion", func() error { return c.Wait(ctx) }),
+			w.start("Buffer.Wait", func() error { return b.Wait(context.Background()) }),
+			w.start("a waiter for a stream", func() error {
+				s, err := far.Streams().Acquire(ctx)
+				return errors.Join(err, s.Release())
+			}),
+		}
+		w.untilWaiting(far.Streams(), 1)
+		yield()
+		cause := w.kill(w.r)
+		if !f.h.DeathSpreads {
+			w.pending("the neighbour's work", c)
+			release()
+			w.all(waiters)
+			return
+		}
+		for _, t := range waiters {
+			w.lost(t.what, t.join(), cause)
+		}
+		w.lost("the neighbour's Err", far.Device().Err(), cause)
+		w.lost("a later waiter for a stream", second(far.Streams().Acquire(context.Background())), cause)
+		_ = x.Release() // of a dead device
+		w.lost("Close", w.start("Close", w.rt.Close).join(), cause)
 	}},
 	{"what waited for a lost device fails, and what did not is well", func(f *fixture) {
 		w := f.doomed(options{})
@@ -220,6 +265,17 @@ var deathTests = []test{
 			w.lost(what, w.start(what, func() error { return c.Wait(context.Background()) }).join(), cause)
 		}
 		w.lost("reading what was to be written", w.start("a read", func() error { return holds(free, copied, 1) }).join(), cause)
+		if f.h.DeathSpreads { // then nothing of this device is well
+			w.lost("what is independent", w.start("a read", func() error { return holds(free, mine, 1) }).join(), cause)
+			w.lost("a later lease", w.start("a later lease", func() error {
+				s, err := far.Streams().Acquire(context.Background())
+				if err != nil {
+					return err
+				}
+				return errors.Join(fill(s, mine, 2), s.Release())
+			}).join(), cause)
+			return
+		}
 		w.finish("what came before", before)
 		other := w.lease(far)
 		w.expect("what is independent", other, mine, 1)
@@ -249,13 +305,24 @@ var deathTests = []test{
 		for _, b := range all {
 			w.move(s, target, b)
 		}
-		w.kill(w.r)
+		cause := w.kill(w.r)
 		for i, b := range all {
+			if f.h.DeathSpreads { // then it is lost with its own device
+				w.lost("writing what the dead device was to read", w.start("a fill", func() error { return fill(own, b, 2) }).join(), cause)
+				if err := w.start("Free", b.Free).join(); err != nil {
+					w.lost("Free", err, cause)
+				}
+				continue
+			}
 			if i%2 == 0 { // the others are freed as they are
 				w.fill(own, b, 2)
 				w.expect("what the dead device was to read", own, b, 2)
 			}
 			w.free(b)
+		}
+		if f.h.DeathSpreads {
+			w.lost("New", second(m.New(3<<20)), cause)
+			return
 		}
 		next := w.own(m.New(3 << 20))
 		w.fill(own, next, 3)

@@ -19,6 +19,9 @@ type Harness struct {
 	// Kill makes the device's context die now, whatever its streams do, and
 	// answers the cause that errors must match. nil where that is not to be tried.
 	Kill func(d driver.Device) (cause error)
+	// DeathSpreads says that the death of one device is that of all of the family
+	// under test, with the same cause. The other families' devices go on.
+	DeathSpreads bool
 	// Held says what the family's devices hold, "" when it is nothing. nil where
 	// they cannot be asked.
 	Held func() string

@@ -59,6 +59,10 @@ func fill(s stream.Stream, b *buffer.Buffer, value int64) error {
 // move submits a copy of all bytes of from to the beginning of to.
 func move(s stream.Stream, to, from *buffer.Buffer) error {
 	return operate(s, to, []*buffer.Buffer{from}, func(d driver.Stream, at []driver.Ptr) error {
+		there, here := to.Memory().Resources().Device(), from.Memory().Resources().Device()
+		if there != here {
+			return d.CopyPeer(at[0], there.Driver().Ordinal(), at[1], here.Driver().Ordinal(), from.Bytes())
+		}
 		return d.Copy(at[0], at[1], from.Bytes())
 	})
 }

@@ -24,7 +24,7 @@ type options struct {
 }
 
 // world is a runtime over the harness's families. Of the family under test at
-// most two devices are enrolled.
+// most two devices are enrolled, and where deaths spread the one that is spared.
 type world struct {
 	*fixture
 	plan      *fault.Plan // of a counted world
@@ -60,10 +60,29 @@ func (f *fixture) chosen() []string {
 	return names
 }
 
+// spared is the name of a device that lives when the first dies; the test is
+// skipped without it.
+func (f *fixture) spared() string {
+	f.t.Helper()
+	if !f.h.DeathSpreads {
+		return f.device(1).Name()
+	}
+	if len(f.families) < 2 {
+		f.t.Skip("there is no other family")
+	}
+	d, err := f.families[1].Open(0)
+	f.ok(err)
+	return d.Name()
+}
+
 func (f *fixture) world(o options) *world {
 	f.t.Helper()
+	enrolled := f.chosen()
+	if f.h.DeathSpreads {
+		enrolled = append(enrolled, f.spared())
+	}
 	w := &world{fixture: f, plan: &fault.Plan{}, raw: f.device(0), name: f.device(0).Name()}
-	rt, err := runtime.StartFamilies(f.wrapped(o, w.plan), runtime.Options{Devices: f.chosen(), ResourceOptions: o.ResourceOptions})
+	rt, err := runtime.StartFamilies(f.wrapped(o, w.plan), runtime.Options{Devices: enrolled, ResourceOptions: o.ResourceOptions})
 	f.ok(err)
 	w.rt = rt
 	w.afterwards("Runtime.Close", func() error {
@@ -191,6 +210,9 @@ func (w *world) rehearse() {
 		return
 	}
 	w.rehearsed = true
+	if len(w.chosen()) > 1 {
+		w.rehearseAcross()
+	}
 	for i := range len(w.chosen()) {
 		d := w.device(i)
 		s, err := d.NewStream(0)
@@ -208,6 +230,21 @@ func (w *world) rehearse() {
 				s.Synchronize(), d.Free(p), s.Destroy())
 		})
 	}
+}
+
+// rehearseAcross copies from the first device to the second, which is slow once.
+func (w *world) rehearseAcross() {
+	w.t.Helper()
+	d, far := w.device(0), w.device(1)
+	s, err := d.NewStream(0)
+	w.ok(err)
+	p, err := d.Alloc(8)
+	w.ok(err)
+	q, err := far.Alloc(8)
+	w.ok(err)
+	w.within("a rehearsal", func() error {
+		return errors.Join(s.CopyPeer(q, 1, p, 0, 8), s.Synchronize(), far.Free(q), d.Free(p), s.Destroy())
+	})
 }
 
 // count is how often call was made while do ran.

@@ -26,7 +26,9 @@
 //     once; any other stream gets it only when that work is known to be done.
 //  6. A context that dies is terminal: every later call, every unfinished
 //     event and every pending notification answers one error that matches
-//     weir.ErrDeviceLost and carries the first cause. Other devices go on.
+//     weir.ErrDeviceLost and carries the first cause. Devices of other families
+//     go on. So do those of the same one, unless its library ends all of a
+//     process at once, as CUDA does: then each of them dies of the same cause.
 //  7. A Waker is called once, on a goroutine of the family, with no lock held;
 //     it may make driver calls and must not wait.
 //

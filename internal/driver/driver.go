@@ -114,9 +114,14 @@ type Stream interface {
 	// Destroy lets submitted work finish and gives the stream up; no wait.
 	Destroy() error
 
-	// Copy moves bytes between addresses of the family's devices and
-	// page-locked memory; the two do not overlap.
+	// Copy moves bytes between addresses of the stream's device and page-locked
+	// memory; the two do not overlap.
 	Copy(dst, src Ptr, bytes int64) error
+	// CopyPeer moves bytes from memory of one device to memory of another. to and
+	// from are the devices' ordinals; the stream is of either. The first one
+	// between two devices may take milliseconds for each of their pools, as it
+	// gives them access to each other's.
+	CopyPeer(dst Ptr, to int, src Ptr, from int, bytes int64) error
 	// CopyIn copies a plain Go slice to dst; src may be reused on return.
 	CopyIn(dst Ptr, src []byte) error
 	// CopyOut copies to a plain Go slice, and returns when dst is filled: it

@@ -23,12 +23,18 @@ struct EventHandleTag;
 struct PoolHandleTag;
 struct ModuleHandleTag;
 struct FunctionHandleTag;
+struct GraphHandleTag;
+struct GraphNodeHandleTag;
+struct GraphExecHandleTag;
 using ContextHandle = ContextHandleTag *;   // CUcontext
 using StreamHandle = StreamHandleTag *;     // CUstream
 using EventHandle = EventHandleTag *;       // CUevent
 using PoolHandle = PoolHandleTag *;         // CUmemoryPool
 using ModuleHandle = ModuleHandleTag *;     // CUmodule
 using FunctionHandle = FunctionHandleTag *; // CUfunction
+using GraphHandle = GraphHandleTag *;         // CUgraph
+using GraphNodeHandle = GraphNodeHandleTag *; // CUgraphNode
+using GraphExecHandle = GraphExecHandleTag *; // CUgraphExec
 
 // The two streams that have no handle of their own.
 inline const auto legacy_stream = reinterpret_cast<StreamHandle>(1);
@@ -47,6 +53,7 @@ enum Result : int { // CUresult
 	peer_access_unsupported = 217,
 	nvlink_uncorrectable = 220,
 	invalid_handle = 400,
+	illegal_state = 401,
 	not_found = 500,
 	not_ready = 600,
 	illegal_address = 700,
@@ -66,6 +73,16 @@ enum Result : int { // CUresult
 	launch_failed = 719,
 	not_permitted = 800,
 	not_supported = 801,
+	stream_capture_unsupported = 900,
+	stream_capture_invalidated = 901,
+	stream_capture_merge = 902,
+	stream_capture_unmatched = 903,
+	stream_capture_unjoined = 904,
+	stream_capture_isolation = 905,
+	stream_capture_implicit = 906,
+	captured_event = 907,
+	stream_capture_wrong_thread = 908,
+	graph_exec_update_failure = 910,
 	unknown = 999,
 };
 
@@ -157,6 +174,33 @@ static_assert(sizeof(PoolProperties) == 88 && offsetof(PoolProperties, maximum_s
 
 struct Uuid { // CUuuid
 	char bytes[16];
+};
+
+enum CaptureMode : int { capture_global = 0, capture_thread_local = 1, capture_relaxed = 2 }; // CUstreamCaptureMode
+enum CaptureStatus : int { capture_none = 0, capture_active = 1, capture_invalidated = 2 };   // CUstreamCaptureStatus
+
+enum NodeType : int { node_kernel = 0, node_memcpy = 1, node_memset = 2, node_host = 3 }; // CUgraphNodeType
+
+enum InstantiateFlags : unsigned long long { instantiate_auto_free = 1, instantiate_node_priority = 8 };
+
+struct KernelNodeParams { // CUDA_KERNEL_NODE_PARAMS_v2
+	FunctionHandle function;
+	unsigned grid[3], block[3], shared_bytes;
+	void **parameters, **extra;
+	void *kernel; // looked at only without a function
+	ContextHandle context;
+};
+
+enum UpdateResult : int { // CUgraphExecUpdateResult
+	update_success = 0,
+	update_error = 1,
+	update_topology_changed = 2,
+	update_node_type_changed = 3,
+};
+
+struct UpdateInfo { // CUgraphExecUpdateResultInfo
+	UpdateResult result;
+	GraphNodeHandle node, from;
 };
 
 // Markers in cuLaunchKernel's extra argument.

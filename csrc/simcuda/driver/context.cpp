@@ -1,3 +1,4 @@
+#include "capture.h"
 #include "entry.h"
 
 #include <algorithm>
@@ -133,6 +134,8 @@ StreamPtr find_stream(StreamHandle handle) {
 		if (!context->default_stream)
 			context->default_stream = std::make_shared<Stream>(context, stream_default, least_priority);
 		context->device.require_alive();
+		if (handle != per_thread_stream)
+			require_legacy_usable(*context);
 		return context->default_stream;
 	}
 	auto stream = simulator().streams.find(handle);
@@ -312,7 +315,11 @@ SIM_API Result cuCtxGetDevice(DeviceOrdinal *ordinal) {
 }
 
 SIM_API Result cuCtxSynchronize() {
-	return api("cuCtxSynchronize", [&](Lock &lock) { current_context()->device.drain(lock); });
+	return api("cuCtxSynchronize", [&](Lock &lock) {
+		auto context = current_context();
+		require_none_captures(*context);
+		context->device.drain(lock);
+	});
 }
 
 SIM_API Result cuCtxGetStreamPriorityRange(int *least, int *greatest) {

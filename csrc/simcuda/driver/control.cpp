@@ -67,6 +67,10 @@ long long live(const std::string &kind) {
 		return size_of(sim.modules);
 	if (kind == "function")
 		return size_of(sim.functions);
+	if (kind == "graph")
+		return size_of(sim.graphs);
+	if (kind == "graph-exec")
+		return size_of(sim.executables);
 	if (kind == "host-allocation")
 		return static_cast<long long>(sim.host.count());
 	if (kind == "thread")
@@ -106,7 +110,7 @@ SIM_CONTROL unsigned long long weir_sim_stall(void *handle) {
 	auto &sim = simulator();
 	Lock lock(sim.mutex);
 	auto stream = sim.streams.find(static_cast<StreamHandle>(handle));
-	if (!stream || stream->device.error != success)
+	if (!stream || stream->device.error != success || stream->capture)
 		return 0;
 	auto released = std::make_shared<bool>(false);
 	stream->submit({.what = "weir_sim_stall", .ready = [released] { return *released; }});
@@ -158,10 +162,11 @@ SIM_CONTROL long long weir_sim_live(const char *kind) {
 	return live(kind);
 }
 
-SIM_CONTROL void weir_sim_revive(int ordinal) {
+SIM_CONTROL void weir_sim_revive(void) {
 	Lock lock(simulator().mutex);
-	if (auto device = device_with(ordinal))
-		revive(*device, lock);
+	for (const auto &device : simulator().devices)
+		if (device->error != success)
+			revive(*device, lock);
 }
 
 SIM_CONTROL void weir_sim_reset(void) {

@@ -1,16 +1,24 @@
 // Copies and fills.
 //
 // A copy from memory that is not page-locked takes the bytes during the call,
-// as if through a staging buffer; one to such memory returns when it is done.
+// as if through a staging buffer; one to such memory returns when it is done. A
+// captured copy does neither: it uses that memory whenever its graph runs.
+//
+// A device's copy reaches a pool of another only where that pool gave it access.
+// cuMemcpyPeerAsync, which names both devices, needs none.
 #include "entry.h"
 
 #include <cstring>
+#include <utility>
 
 using namespace simcuda;
 
 namespace {
 
-enum class Side { anywhere, device, host };
+enum class Side { anywhere, device, host, peer };
+
+// on_device says whether the side is device memory whatever the address.
+bool on_device(Side side) { return side == Side::device || side == Side::peer; }
 
 // pageable says whether the simulator knows nothing of the address, so that it
 // is the program's own memory.
@@ -25,23 +33,27 @@ void copy(const char *function, Lock &lock, StreamHandle handle, DevicePtr to, S
 	if (bytes == 0)
 		return;
 	require(to && from, invalid_value);
-	bool out = to_side != Side::device && pageable(to), in = from_side != Side::device && pageable(from);
-	for (auto [address, side] : {std::pair{to, to_side}, {from, from_side}})
+	bool out = !on_device(to_side) && pageable(to), in = !on_device(from_side) && pageable(from);
+	for (auto [address, side] : {std::pair{to, to_side}, {from, from_side}}) {
 		require(side != Side::host || !device_of(address), invalid_value);
+		auto block = side == Side::peer ? nullptr : find_block({address, 1});
+		require(!block || !block->pool || reachable(*stream->context, *block), invalid_value);
+	}
 
-	Operation operation{.what = function};
+	Operation operation{.what = function, .type = node_memcpy};
 	operation.ranges = {out ? Range{} : Range{to, bytes}, in ? Range{} : Range{from, bytes}};
 	auto target = out ? reinterpret_cast<std::byte *>(to) : nullptr;
 	std::vector<std::byte> taken;
-	if (in) {
-		auto first = reinterpret_cast<const std::byte *>(from);
+	auto source = reinterpret_cast<const std::byte *>(from);
+	if (in && !stream->capture) {
+		auto first = std::exchange(source, nullptr);
 		taken.assign(first, first + bytes);
 	}
-	operation.work = [bytes, target, taken = std::move(taken)](std::span<std::byte *const> at) {
-		std::memmove(target ? target : at[0], at[1] ? at[1] : taken.data(), bytes);
+	operation.work = [bytes, target, source, taken = std::move(taken)](std::span<std::byte *const> at) {
+		std::memmove(target ? target : at[0], at[1] ? at[1] : source ? source : taken.data(), bytes);
 	};
 	stream->submit(std::move(operation));
-	if (out)
+	if (out && !stream->capture)
 		stream->synchronize(lock);
 }
 
@@ -59,6 +71,7 @@ template <class Unit> void fill(const char *function, StreamHandle handle, Devic
 	require(to % sizeof(Unit) == 0 && count <= SIZE_MAX / sizeof(Unit), invalid_value);
 	stream->submit({
 		.what = function,
+		.type = node_memset,
 		.ranges = {{to, count * sizeof(Unit)}},
 		.work = [value, count](auto at) { std::fill_n(reinterpret_cast<Unit *>(at[0]), count, value); },
 	});
@@ -91,10 +104,18 @@ SIM_API Result cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, std::size_t by
 	});
 }
 
-SIM_API Result cuMemcpyPeerAsync(DevicePtr to, ContextHandle, DevicePtr from, ContextHandle, std::size_t bytes,
-	StreamHandle stream) {
+SIM_API Result cuMemcpyPeerAsync(DevicePtr to, ContextHandle to_context, DevicePtr from, ContextHandle from_context,
+	std::size_t bytes, StreamHandle stream) {
 	return api("cuMemcpyPeerAsync", [&](Lock &lock) {
-		copy("cuMemcpyPeerAsync", lock, stream, to, Side::device, from, Side::device, bytes);
+		for (auto [address, handle] : {std::pair{to, to_context}, {from, from_context}}) {
+			auto context = simulator().contexts.find(handle);
+			require(context != nullptr, invalid_context);
+			if (device_of(address) != &context->device) {
+				misuse(format("cuMemcpyPeerAsync: %#llx is not of device %d, which is named", address, context->device.ordinal));
+				refuse(invalid_value);
+			}
+		}
+		copy("cuMemcpyPeerAsync", lock, stream, to, Side::peer, from, Side::peer, bytes);
 	});
 }
 

@@ -1,3 +1,4 @@
+#include "capture.h"
 #include "simulator.h"
 
 namespace simcuda {
@@ -23,9 +24,18 @@ bool fatal(Result error) {
 }
 
 void Device::die(Result why) {
-	if (error == success)
-		error = why;
+	if (error != success)
+		return;
+	for (const auto &device : simulator().devices)
+		if (device->error == success)
+			device->error = why;
 	simulator().progress.notify_all();
+}
+
+void Device::call(std::shared_ptr<HostCall> call) {
+	if (!host_caller)
+		host_caller = std::make_unique<HostCaller>();
+	host_caller->call(std::move(call));
 }
 
 void Device::quiesce(Lock &lock) {
@@ -106,6 +116,7 @@ void destroy_context(const std::shared_ptr<Context> &context) {
 	for (const auto &block : gone)
 		device.release(block);
 	sim.host.release_all(context.get());
+	forget_graphs(*context);
 	context->default_stream = nullptr;
 	sim.contexts.remove(context->handle);
 }

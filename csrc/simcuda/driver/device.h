@@ -40,8 +40,11 @@ struct Device {
 	PoolPtr default_pool, current_pool;
 	std::unique_ptr<HostCaller> host_caller;
 
+	// call gives the function to the thread that calls them.
+	void call(std::shared_ptr<HostCall> call);
 	void require_alive() const { require(error == success, error); }
-	// die ends all work of the device; the first error stays.
+	// die ends all work of the device, and with it that of every other, as the real
+	// driver does; the first error stays.
 	void die(Result why);
 	// quiesce waits until everything submitted to the device is over; what a
 	// dead device was given is over soon. drain also refuses on a dead device.

@@ -1,3 +1,4 @@
+#include "capture.h"
 #include "entry.h"
 
 namespace simcuda {
@@ -15,6 +16,14 @@ std::shared_ptr<Event> find_event(EventHandle handle) {
 
 namespace {
 
+// find_queued answers an event whose state may be asked for: not a captured one.
+std::shared_ptr<Event> find_queued(EventHandle handle) {
+	auto event = find_event(handle);
+	if (event->captured)
+		event->captured->capture->fail(captured_event);
+	return event;
+}
+
 Result record(const char *function, EventHandle handle, StreamHandle stream_handle, unsigned flags) {
 	return api(function, [&](Lock &) {
 		auto event = find_event(handle);
@@ -24,7 +33,14 @@ Result record(const char *function, EventHandle handle, StreamHandle stream_hand
 			misuse(format("%s: an event of device %d is recorded on a stream of device %d", function,
 				event->context->device.ordinal, stream->device.ordinal));
 		require(event->context == stream->context, invalid_handle);
+		if (const auto &capture = stream->capture) {
+			capture->require_valid();
+			event->last = nullptr;
+			event->captured = std::make_shared<CapturedRecord>(CapturedRecord{capture, stream->after});
+			return;
+		}
 		event->last = stream->record(function);
+		event->captured = nullptr;
 	});
 }
 
@@ -60,14 +76,16 @@ SIM_API Result cuEventRecordWithFlags(EventHandle event, StreamHandle stream, un
 
 SIM_API Result cuEventQuery(EventHandle handle) {
 	return api("cuEventQuery", [&](Lock &) {
-		auto last = find_event(handle)->last;
+		auto last = find_queued(handle)->last;
+		require_safe();
 		require(!last || last->done, not_ready);
 	});
 }
 
 SIM_API Result cuEventSynchronize(EventHandle handle) {
 	return api("cuEventSynchronize", [&](Lock &lock) {
-		auto event = find_event(handle);
+		auto event = find_queued(handle);
+		require_safe();
 		auto &device = event->context->device;
 		if (auto last = event->last) {
 			simulator().progress.wait(lock, [&] { return last->over(); });
@@ -80,7 +98,7 @@ SIM_API Result cuEventSynchronize(EventHandle handle) {
 
 static Result elapsed(const char *function, float *milliseconds, EventHandle from, EventHandle to) {
 	return api(function, [&](Lock &) {
-		auto start = find_event(from), end = find_event(to);
+		auto start = find_queued(from), end = find_queued(to);
 		require(milliseconds != nullptr, invalid_value);
 		for (const auto &event : {start, end})
 			require(event->last && !(event->flags & event_disable_timing), invalid_handle);

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 namespace simcuda {
 
+struct Capture;
 struct Context;
 struct Device;
 
@@ -34,10 +36,17 @@ struct Record {
 };
 using RecordPtr = std::shared_ptr<Record>;
 
+// CapturedRecord is one place in a capture: behind these nodes of its graph.
+struct CapturedRecord {
+	std::shared_ptr<Capture> capture;
+	std::vector<std::size_t> after;
+};
+
 struct Event {
 	std::shared_ptr<Context> context;
 	unsigned flags;
-	RecordPtr last; // null until it is recorded
+	RecordPtr last; // null until it is recorded, and while its last record is captured
+	std::shared_ptr<const CapturedRecord> captured{}; // the last record, if that was captured
 };
 
 } // namespace simcuda

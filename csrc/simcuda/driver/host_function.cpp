@@ -51,16 +51,6 @@ SIM_API Result cuLaunchHostFunc(StreamHandle handle, HostFunction function, void
 	return api("cuLaunchHostFunc", [&](Lock &) {
 		auto stream = find_stream(handle);
 		require(function != nullptr, invalid_value);
-		auto call = std::make_shared<HostCall>(HostCall{function, argument});
-		auto &caller = stream->device.host_caller;
-		if (!caller)
-			caller = std::make_unique<HostCaller>();
-		auto begin = [call, &caller] {
-			if (simulator().faults.drop_callback())
-				call->over = true;
-			else
-				caller->call(call);
-		};
-		stream->submit({.what = "cuLaunchHostFunc", .begin = begin, .ready = [call] { return call->over; }});
+		stream->submit({.what = "cuLaunchHostFunc", .type = node_host, .host = function, .argument = argument});
 	});
 }

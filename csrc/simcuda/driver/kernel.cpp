@@ -38,6 +38,21 @@ void load(ModuleHandle *handle, const void *image) {
 
 } // namespace
 
+Operation launch_operation(const std::shared_ptr<Context> &context, const KernelNodeParams &p) {
+	auto function = find_function(p.function);
+	require(function->context == context, invalid_handle);
+	auto [grid_x, grid_y, grid_z] = p.grid;
+	auto [block_x, block_y, block_z] = p.block;
+	require(grid_x && grid_y && grid_z && block_x && block_y && block_z, invalid_value);
+	require(grid_y <= 65535 && grid_z <= 65535 && block_x <= 1024 && block_y <= 1024 && block_z <= 64, invalid_value);
+	require(std::uint64_t{block_x} * block_y * block_z <= 1024 && p.shared_bytes <= 227u << 10, invalid_value);
+	auto launch = std::make_shared<Launch>(Launch{p.function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, p.shared_bytes,
+		parameter_of(*function->kernel, p.parameters, p.extra), nullptr});
+	launch->first = launch->parameter.data();
+	auto plan = function->kernel->plan(launch->parameter);
+	return {.what = function->kernel->name.c_str(), .launch = launch, .ranges = std::move(plan.ranges), .work = std::move(plan.work)};
+}
+
 } // namespace simcuda
 
 using namespace simcuda;
@@ -98,11 +113,8 @@ SIM_API Result cuLaunchKernel(FunctionHandle handle, unsigned grid_x, unsigned g
 				function->kernel->name.c_str(), function->context->device.ordinal, stream->device.ordinal,
 				context->device.ordinal));
 		require(stream->context == context && function->context == context, invalid_handle);
-		require(grid_x && grid_y && grid_z && block_x && block_y && block_z, invalid_value);
-		require(grid_y <= 65535 && grid_z <= 65535 && block_x <= 1024 && block_y <= 1024 && block_z <= 64, invalid_value);
-		require(std::uint64_t{block_x} * block_y * block_z <= 1024 && shared_bytes <= 227u << 10, invalid_value);
-		auto plan = function->kernel->plan(parameter_of(*function->kernel, parameters, extra));
-		stream->submit({.what = function->kernel->name.c_str(), .ranges = std::move(plan.ranges), .work = std::move(plan.work)},
+		stream->submit(launch_operation(context, {handle, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes,
+								 parameters, extra, nullptr, nullptr}),
 			BadMemory::fault);
 	});
 }

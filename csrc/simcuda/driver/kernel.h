@@ -31,6 +31,19 @@ struct Module {
 	std::shared_ptr<Context> context;
 };
 
+// Launch is how a kernel is launched: with what grid of what blocks, and the
+// parameter. The simulator looks at the parameter alone.
+struct Launch {
+	FunctionHandle function;
+	unsigned grid[3], block[3], shared_bytes;
+	std::vector<std::byte> parameter;
+	void *first; // where parameter is, for who asks for an array of parameters
+};
+
+// launch_operation is the work of a launch in that context. It refuses what no
+// device can launch.
+Operation launch_operation(const std::shared_ptr<Context> &context, const KernelNodeParams &parameters);
+
 struct Function {
 	std::shared_ptr<Context> context;
 	ModuleHandle module;

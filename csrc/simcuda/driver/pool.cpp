@@ -297,6 +297,7 @@ PoolPtr pool_of(Device &device) {
 void allocate_from(const char *function, const PoolPtr &pool, StreamHandle handle, std::size_t bytes, DevicePtr *address) {
 	auto stream = find_stream(handle);
 	require(&pool->device == &stream->device, invalid_value);
+	stream->require_not_capturing();
 	answer(address, pool->allocate(stream, bytes, function)->address);
 }
 
@@ -413,6 +414,7 @@ SIM_API Result cuMemFreeAsync(DevicePtr address, StreamHandle handle) {
 			misuse(format("cuMemFreeAsync: %#llx is no allocation of a pool, or was freed before", address));
 		require(block && block->address == address && block->pool, invalid_value);
 		require(&block->pool->device == &stream->device, invalid_value);
+		stream->require_not_capturing();
 		block->pool->free(block, stream, "cuMemFreeAsync");
 	});
 }

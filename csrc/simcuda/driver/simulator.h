@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "fault.h"
+#include "graph.h"
 #include "handle.h"
 #include "kernel.h"
 #include "misuse.h"
@@ -28,6 +29,12 @@ struct Simulator {
 	HandleTable<PoolHandle, Pool> pools;
 	HandleTable<ModuleHandle, Module> modules;
 	HandleTable<FunctionHandle, Function> functions;
+	HandleTable<GraphHandle, Graph> graphs;
+	HandleTable<GraphNodeHandle, NodePlace> nodes;
+	HandleTable<GraphExecHandle, Executable> executables;
+
+	std::vector<std::shared_ptr<Capture>> captures; // under way
+	std::uint64_t last_capture = 0;
 
 	MisuseLog misuses;
 	Faults faults;

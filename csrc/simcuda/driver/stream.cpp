@@ -1,3 +1,4 @@
+#include "capture.h"
 #include "simulator.h"
 
 #include <csignal>
@@ -28,10 +29,12 @@ Stream::Stream(std::shared_ptr<Context> context, unsigned flags, int priority)
 void Stream::submit(Operation operation, BadMemory bad) {
 	device.require_alive();
 	require(!closed, invalid_handle);
+	if (capture)
+		return capture->add(*this, std::move(operation), bad);
 	Queued queued;
 	for (const auto &range : operation.ranges) {
 		auto block = range.bytes ? find_block(range) : nullptr;
-		if (range.bytes && (!block || (bad == BadMemory::fault && !reachable(*context, *block)))) {
+		if (range.bytes && (!block || (bad == BadMemory::fault && operation.type == node_kernel && !reachable(*context, *block)))) {
 			misuse(format("%s: %zu bytes at %#llx are not allocated memory that device %d can use", operation.what,
 				range.bytes, range.address, device.ordinal));
 			require(bad == BadMemory::fault, invalid_value);
@@ -72,7 +75,13 @@ void Stream::wait(const char *what, RecordPtr record) {
 	known[record->stream] = std::max(known[record->stream], record->place);
 }
 
+void Stream::require_not_capturing() const {
+	if (capture)
+		capture->fail(stream_capture_unsupported);
+}
+
 void Stream::synchronize(Lock &lock) {
+	require_not_capturing();
 	simulator().progress.wait(lock, [this, tail = submitted] { return completed >= tail; });
 	device.require_alive();
 }
@@ -102,6 +111,13 @@ void Stream::execute(Queued &queued, Lock &lock) {
 	auto dead = [&] { return device.error != success; };
 	if (!dead() && operation.begin)
 		operation.begin();
+	if (operation.host && !dead()) {
+		auto call = std::make_shared<HostCall>(HostCall{operation.host, operation.argument});
+		if (!simulator().faults.drop_callback()) {
+			device.call(call);
+			progress.wait(lock, [&] { return dead() || call->over; });
+		}
+	}
 	if (operation.ready)
 		progress.wait(lock, [&] { return dead() || operation.ready(); });
 	if (delay.count())

@@ -17,14 +17,22 @@
 
 namespace simcuda {
 
+struct Launch;
+
 using Lock = std::unique_lock<std::mutex>;
 
-// Operation is one thing that a stream does. Each part may be missing.
+// Operation is one thing that a stream does. Each part may be missing. What can be
+// captured is submitted as often as its graph is launched: it keeps no state.
 struct Operation {
 	const char *what; // the function that submitted it
+	NodeType type = node_kernel; // what a capture makes of it
+	std::shared_ptr<const Launch> launch{}; // of a kernel that can be launched anew
 	// ranges is the memory that work uses; work gets where to find each.
 	std::vector<Range> ranges{};
 	std::function<void(std::span<std::byte *const>)> work{}; // without the mutex
+	// host is called before work, with its argument, by the device's HostCaller.
+	HostFunction host{};
+	void *argument{};
 
 	// The rest runs with the mutex held. begin comes first; work starts when
 	// ready holds; end follows work; abandon takes the place of end on a device
@@ -37,7 +45,7 @@ struct Operation {
 
 // BadMemory says what happens to an operation on memory that is not allocated:
 // a copy or a fill is refused; a kernel faults on the device, also on memory of
-// another device that it has no access to.
+// another device that it has no access to, as does whatever a graph does.
 enum class BadMemory { refuse, fault };
 
 inline constexpr int least_priority = 0, greatest_priority = -5;
@@ -57,6 +65,11 @@ struct Stream : std::enable_shared_from_this<Stream> {
 	std::chrono::microseconds delay{0}; // before each operation
 	bool closed = false;                // takes no more work
 
+	std::shared_ptr<Capture> capture{};        // that it is in, or null
+	std::vector<std::size_t> after{};          // the nodes that the next captured one comes behind
+	std::vector<GraphNodeHandle> reported{};   // their handles, as last asked for
+
+	// submit queues the operation, or adds it to the capture.
 	SIM_SHARED void submit(Operation operation, BadMemory bad = BadMemory::refuse);
 	// record marks the stream's tail.
 	RecordPtr record(const char *what);
@@ -65,6 +78,9 @@ struct Stream : std::enable_shared_from_this<Stream> {
 	SIM_SHARED void synchronize(Lock &lock);
 	// idle says whether everything submitted is over.
 	bool idle() const { return completed == submitted; }
+	// require_not_capturing ends what a capture must not see: the capture is
+	// invalid, and the call refused with stream_capture_unsupported.
+	SIM_SHARED void require_not_capturing() const;
 	// close lets the queue run empty and ends the thread.
 	void close();
 

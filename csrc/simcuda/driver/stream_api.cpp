@@ -1,3 +1,4 @@
+#include "capture.h"
 #include "entry.h"
 
 #include <algorithm>
@@ -29,13 +30,21 @@ SIM_API Result cuStreamDestroy_v2(StreamHandle handle) {
 		if (!stream)
 			misuse(format("cuStreamDestroy: %p is no stream", static_cast<void *>(handle)));
 		require(stream != nullptr, invalid_handle);
+		if (stream->capture) {
+			misuse(format("cuStreamDestroy: %p is capturing", static_cast<void *>(handle)));
+			stream->capture->leave(*stream);
+		}
 		stream->close();
 		stream->device.require_alive();
 	});
 }
 
 SIM_API Result cuStreamQuery(StreamHandle handle) {
-	return api("cuStreamQuery", [&](Lock &) { require(find_stream(handle)->idle(), not_ready); });
+	return api("cuStreamQuery", [&](Lock &) {
+		auto stream = find_stream(handle);
+		stream->require_not_capturing();
+		require(stream->idle(), not_ready);
+	});
 }
 
 SIM_API Result cuStreamSynchronize(StreamHandle handle) {
@@ -49,8 +58,11 @@ SIM_API Result cuStreamSynchronize(StreamHandle handle) {
 SIM_API Result cuStreamWaitEvent(StreamHandle handle, EventHandle event, unsigned flags) {
 	return api("cuStreamWaitEvent", [&](Lock &) {
 		auto stream = find_stream(handle);
-		auto last = find_event(event)->last;
+		auto found = find_event(event);
 		require(flags == 0, invalid_value);
+		if (stream->capture || found->captured)
+			return wait_captured(stream, *found);
+		auto last = found->last;
 		if (last && !(last->stream == stream->number))
 			stream->wait("cuStreamWaitEvent", last);
 	});

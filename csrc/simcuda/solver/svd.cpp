@@ -109,6 +109,7 @@ void gesvd(const LibraryHandle &handle, const Shape &g, const Addresses &p, std:
 			break;
 		}
 	};
+	stream->require_not_capturing();
 	stream->submit(std::move(operation), BadMemory::fault);
 	stream->synchronize(lock);
 	if (!*finite)

@@ -287,12 +287,7 @@ TEST("a kernel of one device reads another's memory only where peer access is on
 	OK(multiply());
 	EQUAL(get<double>(out, 1, s)[0], 12);
 	EQUAL(cuCtxEnablePeerAccess(far, 0), peer_access_already_enabled);
-	OK(cublasDestroy_v2(h));
-	weir_sim_revive(0);
-	use(0);
-	s = stream();
-	h = handle(s);
-	out = allocate(8);
+	OK(cuCtxDisablePeerAccess(far));
 	OK(multiply());
 	EQUAL(cuStreamSynchronize(s), illegal_address);
 	OK(cublasDestroy_v2(h));

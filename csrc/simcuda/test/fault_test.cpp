@@ -85,19 +85,33 @@ TEST("death ends every wait with its first cause, and no callback comes") {
 	EQUAL(called.load(), 0);
 }
 
-TEST("a stream of another device that waits for a dead one goes on") {
+TEST("a fault on one device is the end of every device") {
 	use(0);
-	auto dead = stream();
-	weir_sim_stall(dead);
-	auto e = record(dead);
+	auto met = stream();
+	auto e = record(met);
 	use(1);
-	auto alive = stream();
+	auto other = stream(), waiting = stream();
 	auto p = allocate(8);
-	OK(cuStreamWaitEvent(alive, e, 0));
-	EQUAL(cuStreamQuery(alive), not_ready);
-	weir_sim_kill(0, ecc_uncorrectable);
-	put<std::int64_t>(p, {9}, alive);
-	EQUAL(get<std::int64_t>(p, 1, alive)[0], 9);
+	weir_sim_stall(other);
+	OK(cuStreamWaitEvent(waiting, record(other), 0));
+	std::thread kernel([] {
+		use(0);
+		weir_sim_fail("cuStreamQuery", 1, misaligned_address);
+		EQUAL(cuStreamQuery(stream()), misaligned_address);
+	});
+	EQUAL(cuStreamSynchronize(waiting), misaligned_address);
+	kernel.join();
+	DevicePtr q{};
+	EQUAL(cuStreamQuery(other), misaligned_address);
+	EQUAL(cuMemFree_v2(p), misaligned_address);
+	EQUAL(cuMemAlloc_v2(&q, 8), misaligned_address);
+	EQUAL(cuEventQuery(e), misaligned_address);
+	ContextHandle context{};
+	EQUAL(cuDevicePrimaryCtxRetain(&context, 0), misaligned_address);
+	EQUAL(cuDevicePrimaryCtxRetain(&context, 1), misaligned_address);
+	weir_sim_revive();
+	use(1);
+	OK(cuStreamSynchronize(stream()));
 }
 
 TEST("a dead device's handles can be destroyed") {
@@ -112,12 +126,12 @@ TEST("a dead device's handles can be destroyed") {
 	OK(cuDevicePrimaryCtxRelease_v2(0));
 }
 
-TEST("a revived device begins anew") {
+TEST("revived devices begin anew") {
 	use(0);
 	auto old = stream();
 	allocate(64);
 	weir_sim_kill(0, launch_failed);
-	weir_sim_revive(0);
+	weir_sim_revive();
 	EQUAL(weir_sim_live("byte"), 0);
 	EQUAL(weir_sim_live("thread"), 0);
 	use(0);

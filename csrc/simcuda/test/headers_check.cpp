@@ -44,6 +44,17 @@ SAME(invalid_pc, CUDA_ERROR_INVALID_PC);
 SAME(launch_failed, CUDA_ERROR_LAUNCH_FAILED);
 SAME(not_permitted, CUDA_ERROR_NOT_PERMITTED);
 SAME(not_supported, CUDA_ERROR_NOT_SUPPORTED);
+SAME(illegal_state, CUDA_ERROR_ILLEGAL_STATE);
+SAME(stream_capture_unsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME(stream_capture_invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+SAME(stream_capture_merge, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+SAME(stream_capture_unmatched, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+SAME(stream_capture_unjoined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+SAME(stream_capture_isolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+SAME(stream_capture_implicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+SAME(captured_event, CUDA_ERROR_CAPTURED_EVENT);
+SAME(stream_capture_wrong_thread, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+SAME(graph_exec_update_failure, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 SAME(unknown, CUDA_ERROR_UNKNOWN);
 
 SAME(stream_non_blocking, CU_STREAM_NON_BLOCKING);
@@ -114,6 +125,27 @@ SAME(offsetof(PoolProperties, maximum_size), offsetof(CUmemPoolProps, maxSize));
 SAME(sizeof(AccessDescription), sizeof(CUmemAccessDesc));
 SAME(sizeof(Uuid), sizeof(CUuuid));
 SAME(sizeof(DevicePtr), sizeof(CUdeviceptr));
+
+SAME(capture_global, CU_STREAM_CAPTURE_MODE_GLOBAL);
+SAME(capture_thread_local, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+SAME(capture_relaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME(capture_none, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(capture_active, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+SAME(capture_invalidated, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+SAME(node_kernel, CU_GRAPH_NODE_TYPE_KERNEL);
+SAME(node_memcpy, CU_GRAPH_NODE_TYPE_MEMCPY);
+SAME(node_memset, CU_GRAPH_NODE_TYPE_MEMSET);
+SAME(node_host, CU_GRAPH_NODE_TYPE_HOST);
+SAME(instantiate_auto_free, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+SAME(instantiate_node_priority, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+SAME(update_success, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+SAME(update_error, CU_GRAPH_EXEC_UPDATE_ERROR);
+SAME(update_topology_changed, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+SAME(update_node_type_changed, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED);
+SAME(sizeof(KernelNodeParams), sizeof(CUDA_KERNEL_NODE_PARAMS));
+SAME(offsetof(KernelNodeParams, parameters), offsetof(CUDA_KERNEL_NODE_PARAMS, kernelParams));
+SAME(sizeof(UpdateInfo), sizeof(CUgraphExecUpdateResultInfo));
+SAME(offsetof(UpdateInfo, node), offsetof(CUgraphExecUpdateResultInfo, errorNode));
 } // namespace driver
 
 namespace cublas {

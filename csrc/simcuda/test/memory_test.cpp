@@ -219,3 +219,43 @@ TEST("blocks of a pool do not overlap") {
 		CHECK(std::count(bytes.begin(), bytes.end(), value) == static_cast<long>(bytes.size()));
 	}
 }
+
+TEST("a copy reaches another device's pool where the stream's device has access, and a peer copy anywhere") {
+	auto far = use(1);
+	auto beyond = stream();
+	auto theirs = pool(0, 1);
+	auto q = take(theirs, beyond, 64);
+	put<std::int64_t>(q, {5}, beyond);
+	OK(cuStreamSynchronize(beyond));
+	auto near = use(0);
+	auto s = stream();
+	auto ours = pool();
+	auto p = take(ours, s, 64), plain = allocate(64);
+	OK(cuStreamSynchronize(s));
+
+	EQUAL(cuMemcpyAsync(p, q, 8, s), invalid_value);
+	EQUAL(cuMemcpyAsync(q, p, 8, s), invalid_value);
+	EQUAL(cuMemcpyAsync(plain, q, 8, s), invalid_value);
+	OK(cuMemcpyPeerAsync(p, near, q, far, 8, s));
+	EQUAL(get<std::int64_t>(p, 1, s)[0], 5);
+	put<std::int64_t>(p, {6}, s);
+	OK(cuStreamSynchronize(s));
+	OK(cuMemcpyPeerAsync(q, far, p, near, 8, beyond));
+	EQUAL(get<std::int64_t>(q, 1, beyond)[0], 6);
+	OK(cuMemcpyAsync(q, plain, 8, beyond)); // plain memory needs no access
+
+	int can = 0;
+	OK(cuDeviceCanAccessPeer(&can, 0, 1));
+	EQUAL(can, 1);
+	AccessDescription access{{location_device, 0}, access_read_write};
+	OK(cuMemPoolSetAccess(theirs, &access, 1));
+	OK(cuMemcpyAsync(p, q, 8, s));
+	OK(cuMemcpyAsync(q, p, 8, s));
+	EQUAL(cuMemcpyAsync(q, p, 8, beyond), invalid_value); // the other way round
+	OK(cuStreamSynchronize(s));
+	EQUAL(weir_sim_misuse(nullptr, 0), 0);
+
+	EQUAL(cuMemcpyPeerAsync(p, near, q, near, 8, s), invalid_value);
+	CHECK(mentions(misuse_text(), "is not of device 0, which is named"));
+	EQUAL(cuMemcpyPeerAsync(p, near, q, nullptr, 8, s), invalid_context);
+}

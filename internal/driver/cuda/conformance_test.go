@@ -42,6 +42,8 @@ func TestMortal(t *testing.T) {
 		},
 		Stall: cudatest.Stall,
 		Kill:  cudatest.Kill,
+
+		DeathSpreads: true,
 	})
 }
 

@@ -84,6 +84,16 @@ func (d *device) again() {
 	d.context.references++
 }
 
+// borrow is retain of a context that is there; nil if there is none.
+func (d *device) borrow() *context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.context != nil {
+		d.context.references++
+	}
+	return d.context
+}
+
 // release counts an object out. With the last one the context goes.
 func (d *device) release() {
 	d.mu.Lock()

@@ -21,6 +21,7 @@ import (
 // device is one GPU. mu guards the fields below it and is held for a few
 // instructions, never across a driver call.
 type device struct {
+	family  *family
 	name    string
 	ordinal int
 	handle  cu.Device
@@ -32,6 +33,8 @@ type device struct {
 	context  *context      // nil while no object lives
 	changing chan struct{} // closed when context has been made or given up; nil while neither goes on
 	blocks   map[driver.Ptr]block
+	pools    map[*pool]bool // that live
+	peers    []*device      // that have access to the pools, also to later ones
 }
 
 func (d *device) Err() error {
@@ -39,15 +42,6 @@ func (d *device) Err() error {
 		return e
 	}
 	return nil
-}
-
-// die makes the device terminal. The first cause stays.
-func (d *device) die(op string, code int) {
-	e := &weir.Error{Op: op, Device: d.name, Code: code, Name: nameOf(code), Kind: weir.KindCUDA,
-		Message: textOf(code), Err: weir.ErrDeviceLost}
-	if d.dead.CompareAndSwap(nil, e) {
-		go notices.mourn(d) // not here: it calls wakers
-	}
 }
 
 func (d *device) Select() (func(), error) {

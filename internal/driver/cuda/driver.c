@@ -165,6 +165,10 @@ int weir_copy(uintptr_t context, uintptr_t stream, uint64_t dst, uint64_t src, s
 	WEIR_WITH(context, cuMemcpyAsync(dst, src, bytes, (CUstream)stream));
 }
 
+int weir_copy_peer(uintptr_t context, uintptr_t stream, uint64_t dst, uintptr_t to, uint64_t src, uintptr_t from, size_t bytes) {
+	WEIR_WITH(context, cuMemcpyPeerAsync(dst, (CUcontext)to, src, (CUcontext)from, bytes, (CUstream)stream));
+}
+
 static CUresult copy_marked(CUstream stream, uint64_t dst, uint64_t src, size_t bytes, CUevent event) {
 	CUresult result = cuMemcpyAsync(dst, src, bytes, stream);
 	if (result != CUDA_SUCCESS)
@@ -240,6 +244,20 @@ static CUresult pool_new(int device, uint64_t threshold, size_t limit, CUmemoryP
 
 int weir_pool_new(uintptr_t context, int device, uint64_t threshold, size_t limit, uintptr_t *pool) {
 	WEIR_WITH(context, pool_new(device, threshold, limit, (CUmemoryPool *)pool));
+}
+
+static CUresult pool_admit(CUmemoryPool pool, int device, int peer) {
+	int can = 0;
+	CUresult result = cuDeviceCanAccessPeer(&can, peer, device);
+	CUmemAccessDesc access = {
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = peer},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	return result == CUDA_SUCCESS && can ? cuMemPoolSetAccess(pool, &access, 1) : result;
+}
+
+int weir_pool_admit(uintptr_t context, uintptr_t pool, int device, int peer) {
+	WEIR_WITH(context, pool_admit((CUmemoryPool)pool, device, peer));
 }
 
 static CUresult pool_alloc(CUmemoryPool pool, CUstream stream, size_t bytes, uint64_t limit, uint64_t *address, uint64_t *held) {

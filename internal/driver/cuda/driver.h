@@ -61,6 +61,8 @@ int weir_record(uintptr_t context, uintptr_t stream, uintptr_t event, int moves)
 int weir_wait(uintptr_t context, uintptr_t stream, uintptr_t event);
 
 int weir_copy(uintptr_t context, uintptr_t stream, uint64_t dst, uint64_t src, size_t bytes);
+/* A copy from one device's context to another's. */
+int weir_copy_peer(uintptr_t context, uintptr_t stream, uint64_t dst, uintptr_t to, uint64_t src, uintptr_t from, size_t bytes);
 /* A copy and the event's record after it. */
 int weir_copy_marked(uintptr_t context, uintptr_t stream, uint64_t dst, uint64_t src, size_t bytes, uintptr_t event);
 int weir_zero(uintptr_t context, uintptr_t stream, uint64_t dst, size_t bytes);
@@ -73,6 +75,9 @@ int weir_free_host(uintptr_t context, uint64_t address);
 
 /* A limit of 0 is none. */
 int weir_pool_new(uintptr_t context, int device, uint64_t threshold, size_t limit, uintptr_t *pool);
+/* Gives another device access to the memory that the pool has and will have, if
+   that device can have it. */
+int weir_pool_admit(uintptr_t context, uintptr_t pool, int device, int peer);
 /* Out of memory is also what exceeds the limit; held is what the pool has then. */
 int weir_pool_alloc(uintptr_t context, uintptr_t pool, uintptr_t stream, size_t bytes, uint64_t limit, uint64_t *address, uint64_t *held);
 int weir_pool_free(uintptr_t context, uintptr_t stream, uint64_t address);

@@ -21,8 +21,8 @@ const oldest = 12000
 // It makes no driver call.
 func New() driver.Family { return &family{} }
 
-// family is guarded by mu, which is held while capabilities are asked: those
-// calls need no context and wait for no device.
+// family: mu guards devices, and is held while capabilities are asked: those calls
+// need no context and wait for no device.
 type family struct {
 	find    sync.Once
 	count   int
@@ -30,6 +30,9 @@ type family struct {
 
 	mu      sync.Mutex
 	devices map[int]*device
+
+	deaths sync.Mutex  // guards first, and orders the deaths of devices
+	first  *weir.Error // what the first device died of
 }
 
 func (f *family) Name() string { return "cuda" }
@@ -84,7 +87,7 @@ func (f *family) Open(ordinal int) (driver.Device, error) {
 	if d := f.devices[ordinal]; d != nil {
 		return d, nil
 	}
-	d := &device{name: fmt.Sprintf("cuda:%d", ordinal), ordinal: ordinal, blocks: map[driver.Ptr]block{}}
+	d := &device{family: f, name: fmt.Sprintf("cuda:%d", ordinal), ordinal: ordinal, blocks: map[driver.Ptr]block{}, pools: map[*pool]bool{}}
 	if err := d.describe(); err != nil {
 		return nil, &weir.Error{Op: op, Device: d.name, Kind: weir.KindCUDA, Message: "the driver does not describe the device", Err: err}
 	}

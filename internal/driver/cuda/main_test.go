@@ -81,11 +81,11 @@ func awaitNone(t testing.TB, kind string) {
 	}
 }
 
-// revive gives the simulated device 0 its life back, once its last user is gone.
+// revive gives the simulated devices their lives back, once their last user is gone.
 func revive(t testing.TB) {
 	t.Helper()
 	awaitNone(t, "context")
-	cudatest.Revive(0)
+	cudatest.Revive()
 }
 
 func must[T any](v T, err error) T {

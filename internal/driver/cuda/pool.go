@@ -54,6 +54,16 @@ func (d *device) NewPool(config driver.PoolConfig) (driver.Pool, error) {
 		d.release()
 		return nil, err
 	}
+	d.mu.Lock()
+	d.pools[p] = true
+	peers := slices.Clone(d.peers)
+	d.mu.Unlock()
+	for _, peer := range peers {
+		if err := p.admit(op, peer); err != nil {
+			_ = p.Destroy() // of a dead device
+			return nil, err
+		}
+	}
 	return p, nil
 }
 
@@ -245,6 +255,9 @@ func (p *pool) Destroy() error {
 
 func (p *pool) destroy(op string) error {
 	defer p.device.release()
+	p.device.mu.Lock()
+	delete(p.device.pools, p)
+	p.device.mu.Unlock()
 	if err := p.device.alive(op); err != nil {
 		return err
 	}

@@ -126,25 +126,26 @@ func (s *stream) Wait(ev driver.Event) error {
 	}
 	defer s.leave()
 	if err := e.enter(op); err != nil {
-		return s.foreign(op, e, err)
+		return s.foreign(op, "event", e.device, err)
 	}
 	defer e.leave()
 	result := C.weir_wait(s.context.handle, s.handle, e.handle)
 	if result != 0 && e.device != s.device {
 		// Which of the two devices is it?
 		if err := e.device.check(op, C.weir_event_query(e.context.handle, e.handle)); err != nil && e.device.Err() != nil {
-			return s.foreign(op, e, err)
+			return s.foreign(op, "event", e.device, err)
 		}
 	}
 	return s.device.check(op, result)
 }
 
-// foreign is the error of a call on s whose cause lies with e's device.
-func (s *stream) foreign(op string, e *event, err error) error {
-	if e.device == s.device {
+// foreign is the error of a call on s whose cause lies with d, of which a thing is
+// that the call is given.
+func (s *stream) foreign(op, thing string, d *device, err error) error {
+	if d == s.device {
 		return err
 	}
-	return &weir.Error{Op: op, Device: s.device.name, Kind: weir.KindCUDA, Message: "the event is of " + e.device.name, Err: err}
+	return &weir.Error{Op: op, Device: s.device.name, Kind: weir.KindCUDA, Message: "the " + thing + " is of " + d.name, Err: err}
 }
 
 // Idle is false: a GPU has to be asked.
@@ -202,9 +203,20 @@ func (s *stream) destroy(op string) error {
 func address(p driver.Ptr) bool { return p.Valid() }
 
 func (s *stream) Copy(dst, src driver.Ptr, bytes int64) error {
-	const op = "Stream.Copy"
+	return s.copy("Stream.Copy", dst, src, bytes)
+}
+
+// copyable refuses what is no copy.
+func (s *stream) copyable(op string, dst, src driver.Ptr, bytes int64) error {
 	if bytes < 0 || bytes > 0 && !(address(dst) && address(src)) {
 		return s.device.argument(op, "%d bytes from %#x to %#x; expected a size of 0 or more and addresses", bytes, src, dst)
+	}
+	return nil
+}
+
+func (s *stream) copy(op string, dst, src driver.Ptr, bytes int64) error {
+	if err := s.copyable(op, dst, src, bytes); err != nil {
+		return err
 	}
 	if err := s.enter(op); err != nil {
 		return err

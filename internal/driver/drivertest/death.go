@@ -2,7 +2,9 @@ package drivertest
 
 import (
 	"errors"
+	goruntime "runtime"
 	"slices"
+	"strings"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/dtype"
@@ -91,6 +93,7 @@ var deathTests = []test{
 			"Stream.Query":       func() error { return second(s.Query()) },
 			"Stream.Synchronize": s.Synchronize,
 			"Stream.Copy":        func() error { return s.Copy(m.memory, m.memory+8, 8) },
+			"Stream.CopyPeer":    func() error { return s.CopyPeer(m.memory, 0, m.memory+8, 0, 8) },
 			"Stream.CopyIn":      func() error { return s.CopyIn(m.memory, buffer) },
 			"Stream.CopyOut":     func() error { return s.CopyOut(buffer, m.memory) },
 			"Stream.Zero":        func() error { return s.Zero(m.memory, 8) },
@@ -197,23 +200,90 @@ var deathTests = []test{
 	}},
 	{"death releases streams of other devices that wait for it", func(f *fixture) {
 		f.mortal()
-		dead, alive := f.device(0), f.device(1)
-		p := f.alloc(alive, 8)
-		s, waiting, other := f.stream(dead), f.stream(alive), f.stream(alive)
+		dead, other := f.device(0), f.device(1)
+		s, waiting := f.stream(dead), f.stream(other)
 		f.stall(s)
 		e := f.record(dead, s)
 		f.ok(waiting.Wait(e))
 		f.pending("the waiting stream", waiting)
-		f.kill(dead)
+		cause := f.kill(dead)
 		f.within("a stream that waited for the dead device", func() error {
 			_ = waiting.Synchronize() // what it answers is the family's affair
 			return nil
 		})
-		f.lost("Wait for an event of the dead device", e.Synchronize(), nil)
-		write(f, other, p, int64(8))
-		if got := read[int64](f, other, p, 1); got[0] != 8 || alive.Err() != nil {
-			f.t.Errorf("the other device read %v, with error %v", got, alive.Err())
+		f.lost("Wait for an event of the dead device", e.Synchronize(), cause)
+	}},
+	{"a dead device's neighbour goes on, with its memory intact, or dies of the same cause", func(f *fixture) {
+		f.mortal()
+		dead, other := f.device(0), f.device(1)
+		p, s, e, b := f.alloc(other, 64), f.stream(other), f.event(other), f.blas(other)
+		want := []int64{1, 2, 3, 4, 5, 6, 7, 8}
+		write(f, s, p, want...)
+		f.sync("the neighbour's stream", s)
+		cause := f.kill(dead)
+		if !f.h.DeathSpreads {
+			if got := read[int64](f, s, p, 8); !slices.Equal(got, want) {
+				f.t.Errorf("the memory is %v; expected %v", got, want)
+			}
+			f.ok(errors.Join(s.Record(e), e.Synchronize(), f.stream(other).Synchronize(), other.Err()))
+			return
 		}
+		for what, call := range map[string]func() error{
+			"CopyOut":       func() error { return s.CopyOut(make([]byte, 64), p) },
+			"Record":        func() error { return s.Record(e) },
+			"Query":         func() error { return second(s.Query()) },
+			"NewStream":     func() error { return second(other.NewStream(0)) },
+			"Alloc":         func() error { return second(other.Alloc(8)) },
+			"a product":     func() error { return b.Gemm(s, square(p, 1)) },
+			"a copy across": func() error { return s.CopyPeer(p, 1, p+32, 0, 8) },
+		} {
+			f.lost(what+" of the neighbour", f.start(what, call).join(), cause)
+		}
+		f.lost("the neighbour's Err", other.Err(), cause)
+		if text := other.Err().Error(); !strings.Contains(text, dead.Name()) || !strings.Contains(text, other.Name()) {
+			f.t.Errorf("the neighbour's error is %q; expected it to name both devices", text)
+		}
+	}},
+	{"who waits for a dead device's neighbour goes on waiting, or wakes with the same cause", func(f *fixture) {
+		f.mortal()
+		dead, other := f.device(0), f.device(1)
+		p, s, w := f.alloc(other, 8), f.stream(other), newWaker()
+		release := f.stall(s)
+		e := f.record(other, s)
+		f.ok(s.Notify(w))
+		waits := []*task{
+			f.startWaiting("Event.Synchronize", e.Synchronize),
+			f.startWaiting("Stream.Synchronize", s.Synchronize),
+			f.startWaiting("CopyOut", func() error { return s.CopyOut(make([]byte, 8), p) }),
+		}
+		cause := f.kill(dead)
+		if !f.h.DeathSpreads {
+			f.pending("the neighbour's event", e)
+			release()
+			f.all(waits)
+			w.once(f, nil)
+			return
+		}
+		w.once(f, weir.ErrDeviceLost) // though no call is made
+		for _, t := range waits {
+			f.lost(t.what, t.join(), cause)
+		}
+	}},
+	{"a dead device's neighbour says that it is lost though no call of it is made", func(f *fixture) {
+		f.mortal()
+		if !f.h.DeathSpreads {
+			f.t.Skip("a death of this family is one device's")
+		}
+		other := f.device(1)
+		f.stream(other) // so that it is in use
+		cause := f.kill(f.device(0))
+		f.within("the death of the neighbour", func() error {
+			for other.Err() == nil {
+				goruntime.Gosched()
+			}
+			return nil
+		})
+		f.lost("the neighbour's Err", other.Err(), cause)
 	}},
 	{"a destroyed stream's notifications still come when the device dies", func(f *fixture) {
 		f.mortal()
@@ -259,18 +329,6 @@ var deathTests = []test{
 		cause := f.kill(d)
 		for _, t := range tasks {
 			f.lost(t.what, t.join(), cause)
-		}
-	}},
-	{"memory of a dead device's neighbour is intact", func(f *fixture) {
-		f.mortal()
-		dead, alive := f.device(0), f.device(1)
-		p := f.alloc(alive, 64)
-		s := f.stream(alive)
-		want := []int64{1, 2, 3, 4, 5, 6, 7, 8}
-		write(f, s, p, want...)
-		f.kill(dead)
-		if got := read[int64](f, s, p, 8); !slices.Equal(got, want) {
-			f.t.Errorf("the memory is %v; expected %v", got, want)
 		}
 	}},
 }

@@ -21,6 +21,9 @@ type Harness struct {
 	// answers the cause that errors must match, or nil if it is not known. nil
 	// where a device cannot be made to die.
 	Kill func(d driver.Device) (cause error)
+	// DeathSpreads says that the death of one device is that of all of the family,
+	// with the same cause, which each of them learns by itself.
+	DeathSpreads bool
 }
 
 // Run runs the whole suite.

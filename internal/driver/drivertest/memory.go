@@ -142,12 +142,57 @@ var memoryTests = []test{
 			src[i] = byte(i * 7)
 		}
 		write(f, s0, p, src...)
-		f.ok(s0.Copy(q, p, 1<<12))
+		f.ok(s0.CopyPeer(q, 1, p, 0, 1<<12))
 		f.ok(s1.Wait(f.record(d0, s0)))
-		f.ok(s1.Copy(back, q, 1<<12))
+		f.ok(s1.CopyPeer(back, 0, q, 1, 1<<12))
 		if got := read[byte](f, s1, back, 1<<12); !slices.Equal(got, src) {
 			f.t.Errorf("the bytes changed on the way to the other device and back")
 		}
+	}},
+	{"copies between devices reach memory of pools, whenever these were made", func(f *fixture) {
+		const n = 1 << 12
+		d0, d1 := f.device(0), f.device(1)
+		s0, s1 := f.stream(d0), f.stream(d1)
+		early0, early1 := f.pool(d0, driver.PoolConfig{}), f.pool(d1, driver.PoolConfig{})
+		value := byte(0)
+		travel := func(p0, p1 driver.Pool) {
+			f.t.Helper()
+			p, q, back := f.take(p0, s0, n), f.take(p1, s1, n), f.take(p0, s0, n)
+			for _, s := range []driver.Stream{s0, s1} { // of either device
+				value++
+				src := slices.Repeat([]byte{value}, n)
+				write(f, s0, p, src...)
+				f.ok(s.Wait(f.record(d0, s0)))
+				f.ok(s.Wait(f.record(d1, s1)))
+				f.ok(s.CopyPeer(q, 1, p, 0, n))
+				f.ok(s.CopyPeer(back, 0, q, 1, n))
+				f.sync("the copies", s)
+				if got := read[byte](f, s0, back, n); !slices.Equal(got, src) {
+					f.t.Errorf("the bytes changed on the way to the other device's pool and back")
+				}
+			}
+			f.ok(errors.Join(p0.Free(s0, p), p1.Free(s1, q), p0.Free(s0, back)))
+		}
+		travel(early0, early1)
+		late0, late1 := f.pool(d0, driver.PoolConfig{}), f.pool(d1, driver.PoolConfig{})
+		travel(late0, late1)
+		travel(early0, late1)
+	}},
+	{"copies between devices refuse what is none", func(f *fixture) {
+		d0, d1 := f.device(0), f.device(1)
+		p, q := f.alloc(d0, 64), f.alloc(d1, 64)
+		s := f.stream(d0)
+		count := f.family.Count()
+		for _, err := range []error{
+			s.CopyPeer(q, -1, p, 0, 8), s.CopyPeer(q, 1, p, -1, 8), s.CopyPeer(q, count, p, 0, 8), s.CopyPeer(q, 1, p, count, 8),
+			s.CopyPeer(q, 1, q+8, 1, 8), s.CopyPeer(q, 1, p, 0, -1), s.CopyPeer(0, 1, p, 0, 8), s.CopyPeer(q, 1, 0, 0, 8),
+		} {
+			f.refused(err, "Stream.CopyPeer", d0, weir.ErrArgument)
+		}
+		f.ok(errors.Join(s.CopyPeer(0, 1, 0, 0, 0), s.CopyPeer(p, 0, p+32, 0, 32)))
+		f.sync("the stream", s)
+		f.ok(s.Destroy())
+		f.refused(s.CopyPeer(q, 1, p, 0, 8), "Stream.CopyPeer", d0, weir.ErrClosed)
 	}},
 }
 

@@ -124,7 +124,7 @@ var orderTests = []test{
 		write(f, a, p, int64(2))
 		e := f.record(d0, a)
 		f.ok(b.Wait(e))
-		f.ok(b.Copy(q, p, 8))
+		f.ok(b.CopyPeer(q, 1, p, 0, 8))
 		f.pending("the waiting stream of the other device", b)
 		release()
 		if got := read[int64](f, b, q, 1); got[0] != 2 {

@@ -117,7 +117,7 @@ func (p *program) step(t *rapid.T) {
 		f.ok(stream.Launch(&driver.Kernel{Op: driver.KernelFill, Out: dst.view(), Alpha: complex(float64(value), 0)}))
 		dst.model = slices.Repeat([]int64{value}, cellWidth)
 	case "copy":
-		f.ok(stream.Copy(dst.at, src.at, 8*cellWidth))
+		f.ok(stream.CopyPeer(dst.at, dst.device, src.at, src.device, 8*cellWidth))
 		dst.model = slices.Clone(src.model)
 	case "in":
 		for i := range dst.model {

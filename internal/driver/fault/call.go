@@ -35,6 +35,7 @@ const (
 	StreamSynchronize Call = "Stream.Synchronize"
 	StreamDestroy     Call = "Stream.Destroy"
 	StreamCopy        Call = "Stream.Copy"
+	StreamCopyPeer    Call = "Stream.CopyPeer"
 	StreamCopyIn      Call = "Stream.CopyIn"
 	StreamCopyOut     Call = "Stream.CopyOut"
 	StreamZero        Call = "Stream.Zero"
@@ -66,7 +67,7 @@ var calls = []Call{
 	DeviceSelect, DeviceMemory, DeviceNewStream, DeviceNewEvent, DeviceNewMark, DeviceNewPool,
 	DeviceAlloc, DeviceFree, DeviceAllocHost, DeviceFreeHost, DeviceNewBLAS, DeviceNewSolver,
 	StreamRecord, StreamWait, StreamMark, StreamNotify, StreamQuery, StreamSynchronize, StreamDestroy,
-	StreamCopy, StreamCopyIn, StreamCopyOut, StreamZero, StreamLaunch, StreamCall,
+	StreamCopy, StreamCopyPeer, StreamCopyIn, StreamCopyOut, StreamZero, StreamLaunch, StreamCall,
 	EventQuery, EventSynchronize, EventDestroy, MarkSince, MarkDestroy,
 	PoolAlloc, PoolFree, PoolTrim, PoolStats, PoolDestroy,
 	BLASGemm, BLASGemmGroups, BLASDestroy, SolverSVD, SolverDestroy,

@@ -144,6 +144,8 @@ func (w *world) make(call fault.Call) error {
 		return must(w.device.NewStream(0)).Destroy()
 	case fault.StreamCopy:
 		return w.stream.Copy(w.memory, w.memory+8, 8)
+	case fault.StreamCopyPeer:
+		return w.stream.CopyPeer(w.memory, 0, w.memory+8, 0, 8)
 	case fault.StreamCopyIn:
 		return w.stream.CopyIn(w.memory, buffer)
 	case fault.StreamCopyOut:

@@ -30,6 +30,10 @@ func (s *stream) Copy(dst, src driver.Ptr, bytes int64) error {
 	return s.dev.do(StreamCopy, func() error { return s.inner.Copy(dst, src, bytes) })
 }
 
+func (s *stream) CopyPeer(dst driver.Ptr, to int, src driver.Ptr, from int, bytes int64) error {
+	return s.dev.do(StreamCopyPeer, func() error { return s.inner.CopyPeer(dst, to, src, from, bytes) })
+}
+
 func (s *stream) CopyIn(dst driver.Ptr, src []byte) error {
 	return s.dev.do(StreamCopyIn, func() error { return s.inner.CopyIn(dst, src) })
 }

@@ -35,7 +35,7 @@ func New(o Options) driver.Family {
 	}
 	f := &family{}
 	for i := range n {
-		d := &device{name: fmt.Sprintf("host:%d", i), ordinal: i, library: o.BLAS, handOver: o.HandOver, total: total, death: make(chan struct{}), blocks: map[driver.Ptr]int64{}}
+		d := &device{name: fmt.Sprintf("host:%d", i), ordinal: i, siblings: n, library: o.BLAS, handOver: o.HandOver, total: total, death: make(chan struct{}), blocks: map[driver.Ptr]int64{}}
 		d.caps = driver.Capabilities{
 			Name:                 processorName(),
 			MemoryBytes:          total,
@@ -66,6 +66,7 @@ func (f *family) Open(ordinal int) (driver.Device, error) {
 type device struct {
 	name     string
 	ordinal  int
+	siblings int // how many devices the family has
 	caps     driver.Capabilities
 	library  *hostblas.Library
 	handOver bool

@@ -414,6 +414,14 @@ func (s *stream) Copy(dst, src driver.Ptr, bytes int64) error {
 	return s.submitBytes("Stream.Copy", &work{kind: doCopy, dst: dst, src: src, bytes: bytes})
 }
 
+func (s *stream) CopyPeer(dst driver.Ptr, to int, src driver.Ptr, from int, bytes int64) error {
+	const op = "Stream.CopyPeer"
+	if n := s.dev.siblings; to < 0 || to >= n || from < 0 || from >= n || s.dev.ordinal != to && s.dev.ordinal != from {
+		return s.dev.argument(op, "from device %d to device %d; there are %d, numbered from 0, and the stream's is one of the two", from, to, n)
+	}
+	return s.submitBytes(op, &work{kind: doCopy, dst: dst, src: src, bytes: bytes})
+}
+
 func (s *stream) Zero(dst driver.Ptr, bytes int64) error {
 	return s.submitBytes("Stream.Zero", &work{kind: doZero, dst: dst, bytes: bytes})
 }

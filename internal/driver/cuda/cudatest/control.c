@@ -68,10 +68,10 @@ void weir_test_kill(int device, int error) {
 		kill(device, error);
 }
 
-void weir_test_revive(int device) {
-	void (*revive)(int) = (void (*)(int))control("weir_sim_revive");
+void weir_test_revive(void) {
+	void (*revive)(void) = (void (*)(void))control("weir_sim_revive");
 	if (revive)
-		revive(device);
+		revive();
 }
 
 void weir_test_drop_callbacks(long long count) {

@@ -12,7 +12,7 @@ void weir_test_release(uintptr_t flag);
    is left alone, and answers 0. */
 int weir_test_simulated(void);
 void weir_test_kill(int device, int error);
-void weir_test_revive(int device);
+void weir_test_revive(void);
 void weir_test_drop_callbacks(long long count);
 void weir_test_fail(const char *function, long long nth, int error);
 long long weir_test_count(const char *function);

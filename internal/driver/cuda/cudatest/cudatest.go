@@ -9,6 +9,7 @@ package cudatest
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -32,8 +33,8 @@ const nowhere driver.Ptr = 1 << 12
 
 const illegalAddress = 700 // CUDA_ERROR_ILLEGAL_ADDRESS
 
-// Kill makes d's context die of a write to where no memory is, and answers the
-// terminal error.
+// Kill makes d's context die of a write to where no memory is, and with it all of
+// the process. It answers the first cause, which is d's error or what that names.
 func Kill(d driver.Device) error {
 	KillUnseen(d.Ordinal(), illegalAddress)
 	s, err := d.NewStream(0)
@@ -47,7 +48,11 @@ func Kill(d driver.Device) error {
 	if d.Err() == nil {
 		panic(fmt.Sprintf("%s survived a write to %#x: %v", d.Name(), nowhere, err))
 	}
-	return d.Err()
+	cause := d.Err()
+	for first := (*weir.Error)(nil); errors.As(errors.Unwrap(cause), &first); {
+		cause = first
+	}
+	return cause
 }
 
 // Heap is how many bytes the process has from C's malloc.

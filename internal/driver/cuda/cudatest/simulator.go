@@ -14,12 +14,13 @@ import "unsafe"
 // Simulated says whether the driver is the simulator.
 func Simulated() bool { return C.weir_test_simulated() != 0 }
 
-// KillUnseen makes a simulated device die of a CUresult, and tells nobody.
+// KillUnseen makes a simulated device die of a CUresult, and all others with it,
+// and tells nobody.
 func KillUnseen(ordinal, code int) { C.weir_test_kill(C.int(ordinal), C.int(code)) }
 
-// Revive gives a simulated device back its life. All that it had is gone; use it
-// through a family that is made afterwards.
-func Revive(ordinal int) { C.weir_test_revive(C.int(ordinal)) }
+// Revive gives simulated devices that died back their lives. All that they had is
+// gone; use them through a family that is made afterwards.
+func Revive() { C.weir_test_revive() }
 
 // DropCallbacks loses the next n host functions.
 func DropCallbacks(n int) { C.weir_test_drop_callbacks(C.longlong(n)) }
