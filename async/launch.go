@@ -3,6 +3,8 @@ package async
 import (
 	"context"
 	"fmt"
+	goruntime "runtime"
+	"slices"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/scheduler"
@@ -11,7 +13,8 @@ import (
 // A window of records is launched level by level: what needs nothing of the others
 // first, then what needs that, and so on. So what a level holds can be launched in
 // any order, and together. Batches form of whatever was asked for while the window
-// before was launched; nobody waits for more to come.
+// before was launched. Nobody lingers for more to come, but while there is less than a
+// window those who are just asking are let go on.
 //
 // Levels are a plan, and no more: when its turn comes, a record whose inputs are not
 // known after all, or whose target is not quiet, steps aside like any other. The
@@ -36,6 +39,8 @@ type window[T any] struct {
 	in       []T
 	spare    []T
 	open     bool // a level is being launched
+	scarce   bool // something was: what is left is launched in the order of the calls
+	inOrder  bool // as is being done
 }
 
 // failure is why a record is not launched.
@@ -85,7 +90,7 @@ func (x *Launch[T]) Context(ctx context.Context) (context.Context, error) {
 }
 
 // Made says what the operation made. It is known to others when the launcher returns,
-// or launches an operation alone.
+// calls Tell, or launches an operation alone.
 func (x *Launch[T]) Made(out T) { x.end(out, nil) }
 
 // Fail says that it failed.
@@ -93,6 +98,9 @@ func (x *Launch[T]) Fail(err error) {
 	var none T
 	x.end(none, err)
 }
+
+// Tell makes known what is over. A launcher calls it before it waits, as Alone does.
+func (x *Launch[T]) Tell() { x.log.tell() }
 
 func (x *Launch[T]) end(out T, err error) {
 	x.out, x.err, x.state = out, err, over
@@ -102,10 +110,16 @@ func (x *Launch[T]) end(out T, err error) {
 // Done says whether Made, Fail or Alone was called.
 func (x *Launch[T]) Done() bool { return x.state == over }
 
+// Failed says whether it is done and failed.
+func (x *Launch[T]) Failed() bool { return x.err != nil }
+
 // Alone launches the operation by itself, under ctx as Context has it, and makes
 // known what came of it. A panic is its failure.
 func (x *Launch[T]) Alone(ctx context.Context) {
 	x.log.tell() // of the others first: this one may wait
+	if x.log.window.scarce {
+		return // its turn comes in the order of the calls
+	}
 	x.alone(ctx)
 	scheduler.Breathe(ctx)
 	x.log.tell()
@@ -124,10 +138,15 @@ func (x *Launch[T]) alone(ctx context.Context) {
 			x.Fail(panicked(x.Op.Name(), fmt.Sprintf("panic: %v", v), cause))
 		}
 	}()
-	if out, err := x.Op.Launch(under, x.In); err != nil {
-		x.Fail(err)
-	} else {
+	out, err := x.Op.Launch(under, x.In)
+	w := &x.log.window
+	switch {
+	case err == nil:
 		x.Made(out)
+	case !w.inOrder && x.log.launcher.Scarce(err):
+		x.state, w.scarce = waiting, true
+	default:
+		x.Fail(err)
 	}
 }
 
@@ -140,6 +159,8 @@ func (oneByOne[T]) LaunchAll(ctx context.Context, level []Launch[T]) {
 	}
 }
 
+func (oneByOne[T]) Scarce(error) bool { return false }
+
 // run is the task that has the baton.
 func (l *Log[T]) run(ctx context.Context) error {
 	ctx = scheduler.As(l.base, ctx)
@@ -149,9 +170,12 @@ func (l *Log[T]) run(ctx context.Context) error {
 		}
 	}()
 	order.Lock()
-	for l.fill() {
+	for l.gather() {
+		l.fill()
 		for i := range l.window.levels {
-			l.launch(ctx, l.window.levels[i])
+			if l.launch(ctx, l.window.levels[i]); l.window.scarce {
+				l.launchInOrder(ctx)
+			}
 		}
 	}
 	l.baton = false
@@ -159,19 +183,43 @@ func (l *Log[T]) run(ctx context.Context) error {
 	return nil
 }
 
-// fill takes a window of records and gives them levels; false if there are none.
-func (l *Log[T]) fill() bool {
-	w := &l.window
-	clear(w.records)
-	w.records, w.levels, w.next = w.records[:0], w.levels[:0], w.next[:0]
-	l.floor = l.top + 1
-	for len(w.records) < mostTogether {
-		r, ok := l.take()
-		if !ok {
+// pause is how many turns to wait for another operation to be asked for: a
+// microsecond or two, some ten times what it takes to ask for one. (A clock stands
+// still in a bubble of testing/synctest.)
+const pause = 4000
+
+// gather lets whoever is asking for operations go on, and answers whether there are
+// any. The first of many would be launched alone otherwise, which on a GPU costs as
+// much as to ask for 60. It is called under order, which it lets go of meanwhile.
+func (l *Log[T]) gather() bool {
+	for n := l.queue.len(); n > 0 && n < mostTogether; {
+		order.Unlock()
+		goruntime.Gosched() // whoever asks may need this processor
+		for range pause {
+		}
+		order.Lock()
+		before := n
+		if n = l.queue.len(); n == before {
 			break
 		}
+	}
+	return l.ready.len()+l.queue.len() > 0
+}
+
+// fill takes a window of records and gives them levels.
+func (l *Log[T]) fill() {
+	w := &l.window
+	w.records, w.levels, w.next = w.records[:0], w.levels[:0], w.next[:0]
+	w.scarce, w.inOrder = false, false
+	l.floor = l.top + 1
+	for len(w.records) < mostTogether {
 		i := int32(len(w.records))
-		w.records, w.next = append(w.records, r), append(w.next, -1)
+		w.records = append(w.records, record[T]{})
+		if !l.take(&w.records[i]) {
+			w.records = w.records[:i]
+			break
+		}
+		w.next = append(w.next, -1)
 		at := int(l.level(&w.records[i]) - l.floor)
 		for len(w.levels) <= at {
 			w.levels = append(w.levels, level{-1, -1})
@@ -182,7 +230,6 @@ func (l *Log[T]) fill() bool {
 			w.next[v.last], v.last = i, i
 		}
 	}
-	return len(w.records) > 0
 }
 
 // level is one above those of what the record needs in this window: of who writes
@@ -192,17 +239,23 @@ func (l *Log[T]) level(r *record[T]) uint64 {
 	if r.kind == turns {
 		at = l.top + 1
 	}
+	above := func(level uint64) {
+		if level <= l.top { // else another log gave it, which says nothing here
+			at = max(at, level+1)
+		}
+	}
 	for k := range r.n {
 		if e := r.at(k); e != nil {
-			at = max(at, e.level+1)
+			above(e.level)
 		}
 	}
 	for _, e := range r.also {
-		at = max(at, e.level+1)
+		above(e.level)
 	}
 	for _, e := range [...]*epoch[T]{r.out, r.under} {
 		if e != nil && e.prev != nil && r.inPlace() {
-			at = max(at, e.prev.level+1, e.prev.read+1)
+			above(e.prev.level)
+			above(e.prev.read)
 		}
 	}
 	for k := range r.n {
@@ -219,6 +272,19 @@ func (l *Log[T]) level(r *record[T]) uint64 {
 	}
 	l.top = max(l.top, at)
 	return at
+}
+
+// launchInOrder launches what is left of the window one by one, in the order of the
+// calls. Levels take more memory than that: what is freed is freed levels after it was
+// made. It is called under order, which it lets go of meanwhile.
+func (l *Log[T]) launchInOrder(ctx context.Context) {
+	w := &l.window
+	w.scarce, w.inOrder = false, true
+	for i := range w.records {
+		w.next[i] = -1
+		l.launch(ctx, level{int32(i), int32(i)})
+	}
+	w.inOrder = false
 }
 
 // launch launches the records of a level and makes known what they made. It is
@@ -347,6 +413,9 @@ func (l *Log[T]) close() {
 	for i := range w.launches {
 		switch x := &w.launches[i]; x.state {
 		case waiting:
+			if w.scarce {
+				continue
+			}
 			x.Fail(&weir.Error{Op: x.Op.Name(), Kind: weir.KindLogic, Message: "the log's launcher passed it over; expected it to be launched"})
 		case begun:
 			x.Fail(panicked(x.Op.Name(), "it ended its goroutine (runtime.Goexit) instead of returning", nil))
@@ -372,12 +441,14 @@ func (l *Log[T]) finish(x *Launch[T]) {
 }
 
 // abandon leaves the window to another task: what was launched is made known, what
-// had begun has failed, and the rest is launched by that one.
+// had begun has failed, and the rest is launched by that one. If nothing had begun it
+// is the launcher that ended, and would again: all that it was given has failed.
 func (l *Log[T]) abandon() {
 	w := &l.window
+	all := !slices.ContainsFunc(w.launches, func(x Launch[T]) bool { return x.state == begun })
 	kept := w.launches[:0]
 	for i := range w.launches {
-		if x := &w.launches[i]; x.state == begun || x.state == over && w.records[x.record].op != nil {
+		if x := &w.launches[i]; x.state == begun || x.state == waiting && all || x.state == over && w.records[x.record].op != nil {
 			kept = append(kept, *x)
 		}
 	}

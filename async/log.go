@@ -27,6 +27,10 @@ type Operation[T any] interface {
 // together where it can. It calls Made, Fail or Alone of each.
 type Launcher[T any] interface {
 	LaunchAll(ctx context.Context, level []Launch[T])
+	// Scarce says whether err, of an operation that was launched alone, is of
+	// something that others give back, as memory is: then what is left of the window is
+	// launched in the order of the calls, in which it may be enough.
+	Scarce(err error) bool
 }
 
 // Log is the ordered list of the operations that were asked for and not launched
@@ -243,7 +247,7 @@ func (l *Log[T]) start() {
 	if why == nil {
 		return
 	}
-	for r, ok := l.take(); ok; r, ok = l.take() {
+	for r := (record[T]{}); l.take(&r); {
 		var none T
 		_, cause := r.inputs(nil)
 		l.publish(&r, none, cmp.Or(cause, why))
@@ -317,17 +321,17 @@ func (r *record[T]) inputs(in []T) ([]T, error) {
 }
 
 // take takes the next record.
-func (l *Log[T]) take() (record[T], bool) {
-	if r, ok := l.ready.pop(); ok {
-		return r, true
+func (l *Log[T]) take(r *record[T]) (ok bool) {
+	if l.ready.pop(r) {
+		return true
 	}
-	r, ok := l.queue.pop()
+	ok = l.queue.pop(r)
 	if l.full.Len() > 0 && l.queue.len() <= MaxQueued/2 {
 		for w := l.full.Pop(); w != nil; w = l.full.Pop() {
 			w.Deliver(struct{}{}, nil)
 		}
 	}
-	return r, ok
+	return ok
 }
 
 // fifo is a line of E, in chunks: a line that grows is never copied, and a long one
@@ -376,13 +380,13 @@ func (f *fifo[E]) add() *E {
 	return &f.last.items[f.to-1]
 }
 
-func (f *fifo[E]) pop() (x E, ok bool) {
+func (f *fifo[E]) pop(x *E) bool {
 	if f.n == 0 {
-		return x, false
+		return false
 	}
 	var none E
 	c := f.first
-	x, c.items[f.from] = c.items[f.from], none // what it held may be garbage
+	*x, c.items[f.from] = c.items[f.from], none // what it held may be garbage
 	f.n--
 	if f.from++; f.from == chunkLen || f.n == 0 { // done with c
 		f.first, f.from = c.next, 0
@@ -394,7 +398,7 @@ func (f *fifo[E]) pop() (x E, ok bool) {
 			f.spares++
 		}
 	}
-	return x, true
+	return true
 }
 
 // step has a record step aside if something that it needs is not known, or not

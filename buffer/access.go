@@ -3,6 +3,7 @@ package buffer
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
@@ -27,8 +28,13 @@ type Access struct {
 	err     error
 	n       int
 	first   [inlineOperands]operand
-	more    []operand
+	more    *operands
 }
+
+// operands are those of an access past the first few, in memory that is used again.
+type operands struct{ list []operand }
+
+var spareOperands = sync.Pool{New: func() any { return &operands{} }}
 
 const inlineOperands = 6
 
@@ -97,7 +103,10 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 	if a.n < inlineOperands {
 		a.first[a.n] = operand{b, write}
 	} else {
-		a.more = append(a.more, operand{b, write})
+		if a.more == nil {
+			a.more = spareOperands.Get().(*operands)
+		}
+		a.more.list = append(a.more.list, operand{b, write})
 	}
 	a.n++
 	return e.addr
@@ -160,7 +169,12 @@ func (a *Access) End() error {
 		o.buffer.core.leave(o.write, done)
 		*o = operand{}
 	}
-	a.n, a.more = 0, nil
+	a.n = 0
+	if a.more != nil {
+		a.more.list = a.more.list[:0]
+		spareOperands.Put(a.more)
+		a.more = nil
+	}
 	if failure == nil {
 		return a.err
 	}
@@ -171,5 +185,5 @@ func (a *Access) operand(i int) *operand {
 	if i < inlineOperands {
 		return &a.first[i]
 	}
-	return &a.more[i-inlineOperands]
+	return &a.more.list[i-inlineOperands]
 }

@@ -2,7 +2,6 @@ package buffer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	goruntime "runtime"
 	"slices"
@@ -57,6 +56,7 @@ type core struct {
 	bytes   int64
 	writer  stream.Completion
 	met     uint8               // how many accesses met writer, to a few
+	watched bool                // the Buffer has a finalizer
 	readers []stream.Completion // one a stream at most
 	reading int
 	writing bool
@@ -130,32 +130,34 @@ func (b *Buffer) Free() error {
 	if b.none() {
 		return nil
 	}
-	err := b.core.free(b.gen)
-	if !errors.Is(err, weir.ErrBusy) {
+	watched, err := b.core.free(b.gen)
+	if watched {
 		goruntime.SetFinalizer(b, nil)
 	}
 	return err
 }
 
-func (c *core) free(gen uint64) error {
+// free ends the generation, and answers whether its Buffer had a finalizer.
+func (c *core) free(gen uint64) (watched bool, err error) {
 	c.mu.Lock()
 	if c.gen.Load() != gen {
 		c.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	if c.reading > 0 || c.writing {
 		defer c.mu.Unlock()
-		return c.conflict("buffer.Free")
+		return false, c.conflict("buffer.Free")
 	}
+	watched = c.watched
 	c.gen.Add(1)
 	c.mu.Unlock()
-	return c.memory.gaveUp(c)
+	return watched, c.memory.gaveUp(c)
 }
 
 // reset forgets what a core that is not in use any more was.
 func (c *core) reset() {
 	c.block, c.offset, c.bytes, c.stack = nil, 0, 0, ""
-	c.writer, c.met = stream.Completion{}, 0
+	c.writer, c.met, c.watched = stream.Completion{}, 0, false
 	clear(c.readers)
 	c.readers = c.readers[:0]
 }
@@ -225,7 +227,9 @@ func (b *Buffer) Partition(ranges ...Range) ([]*Buffer, error) {
 		part.mu.Unlock()
 		parts[i].watch()
 	}
-	goruntime.SetFinalizer(b, nil)
+	if c.watched {
+		goruntime.SetFinalizer(b, nil)
+	}
 	c.gen.Add(1)
 	c.reset()
 	m.recycle(c)
@@ -234,9 +238,18 @@ func (b *Buffer) Partition(ranges ...Range) ([]*Buffer, error) {
 
 // watch lets the collector free the buffer when nothing refers to it any more.
 // A finalizer, because a cleanup costs three allocations for each buffer.
-func (b *Buffer) watch() { goruntime.SetFinalizer(b, (*Buffer).unreachable) }
+func (b *Buffer) watch() {
+	b.core.watched = true // of a Buffer that nobody else has yet
+	goruntime.SetFinalizer(b, (*Buffer).Unreachable)
+}
 
-func (b *Buffer) unreachable() { b.core.memory.reclaimLater(b.core, b.gen) }
+// Unreachable is for the collector: it has the buffer freed, soon and elsewhere. Of
+// one that was freed, or never made, it does nothing.
+func (b *Buffer) Unreachable() {
+	if !b.none() && b.Live() {
+		b.core.memory.reclaimLater(b.core, b.gen)
+	}
+}
 
 // HostRead waits until the latest writer is done and calls fn with the
 // contents, which fn must not keep or change. It works on host devices and

@@ -17,9 +17,10 @@ import (
 //
 // Which free block is taken: that which was given back last, if its users are known
 // to be done, since it is the likeliest to lie in the processor's or the device's
-// cache; else one that nobody has had yet; else of the oldest few the first whose users are done (the others go to the end, so that one that
-// is long in use does not hide those behind it); else one of a new slab, so that
-// the new owner depends on nobody. When inFlight blocks of the class already
+// cache; else one that nobody has had yet; else the oldest, if its users are done (if
+// not it goes to the end, so that one that is long in use does not hide those behind
+// it, and the next few takers do not ask: on a busy GPU the answer costs 1 to 3 us, and
+// is the same); else one of a new slab, so that the new owner depends on nobody. When inFlight blocks of the class already
 // wait for their users, or there is no memory for a slab, the next one is taken
 // all the same, and its first access makes its stream wait (which costs nothing
 // on the stream of the last use).
@@ -29,7 +30,7 @@ const (
 	classCount    = 48
 	slabBytes     = 2 << 20
 	inFlight      = 64
-	fewOldest     = 4 // asking costs 0.16 us each
+	unaskedBlocks = 8 // takers that do not ask after one was told that a block is in use
 )
 
 // classOf is the class of a size up to smallLimit.
@@ -61,8 +62,9 @@ type slab struct {
 
 // freeList is a queue of free blocks.
 type freeList struct {
-	blocks []*block
-	head   int
+	blocks  []*block
+	head    int
+	unasked int // how many takers are not to ask
 }
 
 func (l *freeList) len() int { return len(l.blocks) - l.head }
@@ -94,13 +96,21 @@ func (l *freeList) popHot() *block {
 		return nil
 	}
 	b := l.blocks[k]
-	for _, c := range b.residue {
-		if !c.Known() {
-			return nil
-		}
+	if !b.known() {
+		return nil
 	}
 	l.blocks[k], l.blocks = nil, l.blocks[:k]
 	return b
+}
+
+// known says whether the users of a free block are known to be done.
+func (b *block) known() bool {
+	for _, c := range b.residue {
+		if !c.Known() {
+			return false
+		}
+	}
+	return true
 }
 
 // take answers a block of at least bytes that nobody else has.
@@ -146,14 +156,15 @@ func (m *Memory) reuse(class int, anyway bool) (*block, error) {
 		m.stats.Cached -= blk.bytes
 		return blk, nil
 	}
-	for range fewOldest {
-		if l.len() == 0 {
-			return nil, nil
-		}
+	switch {
+	case l.len() == 0:
+		return nil, nil
+	case anyway || l.blocks[l.head].fresh || l.blocks[l.head].known():
+		return next(), nil
+	case l.unasked > 0:
+		l.unasked--
+	default:
 		blk := next()
-		if blk.fresh || anyway {
-			return blk, nil
-		}
 		m.mu.Unlock()
 		done := finished(blk.residue)
 		m.mu.Lock()
@@ -162,6 +173,7 @@ func (m *Memory) reuse(class int, anyway bool) (*block, error) {
 		}
 		l.push(blk)
 		m.stats.Cached += blk.bytes
+		l.unasked = unaskedBlocks
 	}
 	if l.len() > inFlight {
 		return next(), nil

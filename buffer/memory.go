@@ -119,6 +119,19 @@ func (m *Memory) Init(b *Buffer, bytes int64) error {
 	if bytes <= 0 {
 		return weir.Argf(op, "%d bytes; expected a positive size", bytes)
 	}
+	if err := m.init(b, bytes); err != nil {
+		return err
+	}
+	b.watch()
+	return nil
+}
+
+// InitPart is Init into b, which lies in a heap object that the caller watches: when
+// the collector finds that unreachable, he has Unreachable called of each.
+func (m *Memory) InitPart(b *Buffer, bytes int64) error { return m.init(b, bytes) }
+
+// init makes b the owner of a block, without having the collector look after it.
+func (m *Memory) init(b *Buffer, bytes int64) error {
 	m.relieve()
 	blk, err := m.take(bytes)
 	if err != nil {
@@ -141,6 +154,7 @@ func (m *Memory) NewPinned(bytes int64) (*Buffer, error) {
 	if err := m.adopt(b, &block{ptr: ptr, bytes: bytes, class: -1, pinned: true}, bytes); err != nil {
 		return nil, err
 	}
+	b.watch()
 	return b, nil
 }
 
@@ -169,7 +183,6 @@ func (m *Memory) adopt(b *Buffer, blk *block, bytes int64) error {
 	blk.residue, blk.fresh = blk.residue[:0], false
 	c.stack = m.stack()
 	b.core, b.gen = c, c.gen.Add(1)
-	b.watch()
 	return nil
 }
 
@@ -330,7 +343,7 @@ func (m *Memory) reclaimAll() {
 		}
 		m.mu.Unlock()
 		for _, u := range found {
-			if err := u.core.free(u.gen); err != nil {
+			if _, err := u.core.free(u.gen); err != nil {
 				m.mu.Lock()
 				m.errs = append(m.errs, err)
 				m.mu.Unlock()

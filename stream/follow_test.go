@@ -144,7 +144,7 @@ func TestNothingIsFollowedThatWaitedForAnotherDevice(t *testing.T) {
 // done, on all streams together.
 func TestAChainThatFollowsIsThrottledToo(t *testing.T) {
 	inBubble(t, 1, 3, func(t *testing.T, r *rig) {
-		const bound = 3 * 128
+		const bound = 3 * 64
 		s := r.stream(0)
 		end := r.stall(s)
 		c := r.record(s)

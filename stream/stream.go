@@ -63,6 +63,7 @@ func (s Stream) Submit() (driver.Stream, error) {
 		return nil, err
 	}
 	l.dirty.Store(true)
+	l.submissions.Add(1)
 	return l.stream, nil
 }
 
@@ -147,9 +148,11 @@ func (s Stream) Wait(c Completion) error {
 		return nil
 	}
 	if c.line == &l.timeline {
+		l.elided.Add(1)
 		return l.failure(c.seq)
 	}
 	if c.Known() {
+		l.elided.Add(1)
 		return c.line.failure(c.seq)
 	}
 	if c.seq == wholeStream || c.line.dev != l.dev { // of another device's death one learns by asking
@@ -165,6 +168,7 @@ func (s Stream) Wait(c Completion) error {
 		return c.line.failure(c.seq)
 	}
 	l.dirty.Store(true)
+	l.waits.Add(1)
 	err = l.stream.Wait(event)
 	c.line.unpin(c.seq, false)
 	if err != nil {

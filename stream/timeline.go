@@ -40,6 +40,7 @@ type timeline struct {
 	done   atomic.Uint64 // every number up to it is done
 	newest atomic.Uint64 // the last number given out
 	closed atomic.Bool   // the stream and its events are destroyed
+	counts
 
 	mu        sync.Mutex
 	first     uint64
@@ -94,6 +95,7 @@ func (l *timeline) record() (Completion, error) {
 	alone := l.recording == 1
 	l.mu.Unlock()
 	err = l.stream.Record(event)
+	l.records.Add(1)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,7 +289,7 @@ func (l *timeline) failure(seq uint64) error {
 
 // mostBehind is how much unfinished work a stream has at most if more is to follow
 // it: the pool is to go on being a throttle.
-const mostBehind = 128
+const mostBehind = 64
 
 // takesMore says whether work may follow seq, the last, at once: not if seq waited
 // for other devices, nor behind too much.

@@ -96,8 +96,10 @@ type batch struct {
 	contended []operand              // those in memory that a result shares with another member
 	buffers   map[*buffer.Buffer]int // the place in opened
 	opened    []opened
-	alone     []int // members that are operations of their own
-	submitted bool  // in whole or in part
+	alone     []int  // members that are operations of their own
+	submitted bool   // in whole or in part
+	chunk     *chunk // for results, of which some are used
+	used      int
 	groups    []group
 	places    map[form]int // the place in groups
 	latest    int          // group that was asked for, and its form

@@ -1,6 +1,12 @@
 package tensor
 
-import "context"
+import (
+	"context"
+	"math"
+	goruntime "runtime"
+
+	"github.com/weirgo/weir/buffer"
+)
 
 // Products are matrix products that need nothing of each other, gathered to be
 // submitted as one operation: with one lease and one completion, and in as few
@@ -30,25 +36,71 @@ func (x Products) MatMul(ctx context.Context, a, b *Array, opts ...ProductOption
 	if err != nil || a.none() || b.none() || a.rank != 2 || b.rank != 2 || a.dtype != b.dtype || a.memory() != b.memory() {
 		return nil, false
 	}
-	p := product{op: op, precision: o.precision, alpha: 1, a: matrixOf(a), b: matrixOf(b)}
-	m, n := p.a.rows, p.b.cols
-	if p.a.cols != p.b.rows {
+	m, n := a.shape()[0], b.shape()[1]
+	if a.shape()[1] != b.shape()[0] {
 		return nil, false
 	}
-	p.c = matrix{rows: m, cols: n, rs: n, cs: 1}
-	if !x.takes(&p) {
-		return nil, false
+	number := len(x.members)
+	p := x.slot()
+	p.op, p.precision, p.alpha = op, o.precision, 1
+	// To a column-major BLAS, row-major C = A·B is Cᵀ = Bᵀ·Aᵀ.
+	p.a, p.b = matrixOf(b).transposed(), matrixOf(a).transposed()
+	p.c = matrix{rows: n, cols: m, rs: 1, cs: max(n, 1)}
+	p.oriented = x.fits(&p.product) && p.a.fits() && p.b.fits()
+	if p.oriented {
+		c = x.result(ctx, a.memory(), a.dtype, m, n)
 	}
-	shape := [...]int64{m, n}
-	if c, err = emptyOn(ctx, op, a.memory(), a.dtype, shape[:]); err != nil {
+	if c == nil {
+		x.members = x.members[:number]
 		return nil, false
 	}
 	p.c.array = c
 	first := len(x.opened)
-	x.opened = append(x.opened, opened{buffer: p.a.array.Buffer(), read: true}, opened{buffer: p.b.array.Buffer(), read: true},
-		opened{buffer: c.Buffer(), write: true})
-	x.members = append(x.members, member{product: p, number: len(x.members), at: [3]int{first, first + 1, first + 2}, again: true, fresh: true})
+	x.opened = append(x.opened, opened{buffer: b.Buffer(), read: true}, opened{buffer: a.Buffer(), read: true}, opened{buffer: c.Buffer(), write: true})
+	p.number, p.at, p.again, p.fresh = number, [3]int{first, first + 1, first + 2}, true, true
 	return c, true
+}
+
+// slot is the next member, which is zero.
+func (x Products) slot() *member {
+	if n := len(x.members); n < cap(x.members) {
+		x.members = x.members[:n+1]
+		x.members[n] = member{}
+	} else {
+		x.members = append(x.members, member{})
+	}
+	return &x.members[len(x.members)-1]
+}
+
+// result is a new row-major matrix, or nil if there is no memory for it.
+func (x Products) result(ctx context.Context, m *buffer.Memory, dt DType, rows, cols int64) *Array {
+	if x.chunk == nil || x.used == len(x.chunk) {
+		x.chunk, x.used = newChunk(), 0
+	}
+	a := &x.chunk[x.used]
+	if rows*cols > math.MaxInt64/dt.Size() || m.InitPart(&a.own, rows*cols*dt.Size()) != nil {
+		return nil
+	}
+	x.used++
+	a.dtype, a.rank = dt, 2
+	a.inline[0], a.inline[1], a.inline[inlineRank], a.inline[inlineRank+1] = rows, cols, cols, 1
+	register(ctx, a)
+	return a
+}
+
+// chunk is memory for several arrays, which the collector looks after together: to
+// look after each costs half of what it takes to make one. So the memory of those
+// that nobody freed is given back when none of the chunk is in use.
+type chunk [8]Array
+
+func newChunk() *chunk {
+	c := &chunk{}
+	goruntime.SetFinalizer(c, func(c *chunk) {
+		for i := range c {
+			c[i].own.Unreachable()
+		}
+	})
+	return c
 }
 
 // GemmInto gathers what GemmInto computes; see MatMul.
@@ -77,11 +129,16 @@ func (x Products) GemmInto(alpha complex128, a, b *Array, beta complex128, c *Ar
 // takes says whether the product can go with the others as it lies, and brings it
 // into that form.
 func (x Products) takes(p *product) bool {
-	if p.a.rows == 0 || p.a.cols == 0 || p.b.cols == 0 || p.a.rows*p.a.cols > x.largest/p.b.cols || p.a.array.dtype.IsInteger() || len(x.members) > 0 && p.a.array.memory() != x.members[0].a.array.memory() {
+	p.oriented = x.fits(p) && p.orient() && !p.packs(&p.a) && !p.packs(&p.b)
+	return p.oriented
+}
+
+// fits says whether the product is of a kind and a size that go with the others.
+func (x Products) fits(p *product) bool {
+	if p.a.rows == 0 || p.a.cols == 0 || p.b.cols == 0 || p.a.array.dtype.IsInteger() {
 		return false
 	}
-	p.oriented = p.orient() && !p.packs(&p.a) && !p.packs(&p.b)
-	return p.oriented
+	return p.a.rows <= x.largest/p.a.cols/p.b.cols && (len(x.members) == 0 || p.a.array.memory() == x.members[0].a.array.memory())
 }
 
 // Again says whether product i, of those gathered, computes the same if it is

@@ -3,8 +3,9 @@ package flow
 import (
 	"cmp"
 	"context"
-	"sync/atomic"
+	"errors"
 
+	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/async"
 	"github.com/weirgo/weir/runtime"
 	"github.com/weirgo/weir/tensor"
@@ -51,16 +52,33 @@ func newLauncher(r *runtime.Resources, c *counts) *launcher {
 
 // LaunchAll launches a level.
 func (l *launcher) LaunchAll(ctx context.Context, level []async.Launch[*tensor.Array]) {
-	if len(level) > 1 && !l.lowering.Separate && !l.lowering.Reproducible {
+	if !l.lowering.Separate && !l.lowering.Reproducible && several(level) {
 		l.products(ctx, level)
 	}
 	for i := range level {
 		if x := &level[i]; !x.Done() {
-			l.counts.alone.Add(1)
-			x.Alone(ctx)
+			if x.Alone(ctx); x.Done() {
+				l.counts.launched(x, false)
+			}
 		}
 	}
 }
+
+// several says whether there are at least two products.
+func several(level []async.Launch[*tensor.Array]) bool {
+	n := 0
+	for i := range level {
+		if _, ok := level[i].Op.(gatherer); ok {
+			if n++; n == 2 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Scarce says whether err is that there is no memory.
+func (l *launcher) Scarce(err error) bool { return errors.Is(err, weir.ErrOutOfMemory) }
 
 // products launches those of a level that can go together, in batches.
 func (l *launcher) products(ctx context.Context, level []async.Launch[*tensor.Array]) {
@@ -75,13 +93,15 @@ func (l *launcher) products(ctx context.Context, level []async.Launch[*tensor.Ar
 		under, err := x.Context(ctx)
 		if err != nil {
 			x.Fail(err)
+			l.counts.launched(x, false)
 			continue
 		}
-		if out, ok := op.Gather(under, b.products, x.In); ok { // else it says why by itself
+		if out, ok := b.gather(under, op, x.In); ok { // else it says why by itself
 			b.members = append(b.members, member{x, out})
 		}
 		if len(b.members) == l.lowering.MostTogether {
 			b.submit(ctx)
+			x.Tell() // the next batch may wait
 		}
 	}
 	b.submit(ctx)
@@ -99,6 +119,17 @@ type member struct {
 	out *tensor.Array
 }
 
+// gather is op.Gather. Its options, and what its context carries, are anybody's: they
+// are to panic when it is launched by itself.
+func (b *batch) gather(ctx context.Context, op gatherer, in []*tensor.Array) (out *tensor.Array, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return op.Gather(ctx, b.products, in)
+}
+
 // submit submits what was gathered, and begins anew. One product alone is no batch.
 func (b *batch) submit(ctx context.Context) {
 	if len(b.members) == 0 {
@@ -108,14 +139,15 @@ func (b *batch) submit(ctx context.Context) {
 	if together := len(b.members) > 1; together {
 		if submitted, err = b.products.Submit(ctx); err == nil {
 			b.counts.batches.Add(1)
-			b.counts.batched.Add(uint64(len(b.members)))
 		}
 		for i, m := range b.members {
 			switch {
 			case err == nil:
 				m.Made(m.out)
+				b.counts.launched(m.Launch, true)
 			case submitted && !b.products.Again(i):
 				m.Fail(err)
+				b.counts.launched(m.Launch, true)
 			}
 		}
 	}
@@ -129,6 +161,3 @@ func (b *batch) submit(ctx context.Context) {
 	clear(b.members)
 	b.members = b.members[:0]
 }
-
-// counts are what a log did.
-type counts struct{ alone, batches, batched atomic.Uint64 }
