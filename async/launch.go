@@ -122,7 +122,6 @@ func (x *Launch[T]) Alone(ctx context.Context) {
 	}
 	x.alone(ctx)
 	scheduler.Breathe(ctx)
-	x.log.tell()
 }
 
 func (x *Launch[T]) alone(ctx context.Context) {
@@ -164,8 +163,9 @@ func (oneByOne[T]) Scarce(error) bool { return false }
 // run is the task that has the baton.
 func (l *Log[T]) run(ctx context.Context) error {
 	ctx = scheduler.As(l.base, ctx)
+	ended := false
 	defer func() {
-		if l.window.open { // an operation ended this goroutine
+		if !ended && l.window.open { // an operation ended this goroutine
 			l.abandon()
 		}
 	}()
@@ -178,7 +178,7 @@ func (l *Log[T]) run(ctx context.Context) error {
 			}
 		}
 	}
-	l.baton = false
+	l.baton, ended = false, true // the window is another task's from here on
 	order.Unlock()
 	return nil
 }
@@ -321,7 +321,6 @@ func (l *Log[T]) launch(ctx context.Context, v level) {
 		l.launcher.LaunchAll(ctx, w.launches)
 	}
 	l.close()
-	order.Lock()
 	w.open = false
 }
 
@@ -331,6 +330,15 @@ func (l *Log[T]) tell() {
 	if len(w.over)+len(w.failed) == 0 {
 		return
 	}
+	l.prepare()
+	order.Lock()
+	defer order.Unlock()
+	l.publishOver()
+}
+
+// prepare finishes what is over; see finish.
+func (l *Log[T]) prepare() {
+	w := &l.window
 	for _, i := range w.over {
 		l.finish(&w.launches[i])
 	}
@@ -338,8 +346,11 @@ func (l *Log[T]) tell() {
 		f := &w.failed[i]
 		f.cause = w.records[f.record].poison(f.cause)
 	}
-	order.Lock()
-	defer order.Unlock()
+}
+
+// publishOver makes known what was prepared. It is called under order.
+func (l *Log[T]) publishOver() {
+	w := &l.window
 	failed := len(w.failed) > 0
 	for _, f := range w.failed {
 		var none T
@@ -406,8 +417,9 @@ func (r *record[T]) ready() bool {
 	return true
 }
 
-// close ends a level: it makes known what is over, has what was begun or passed over
-// fail, and forgets the launches.
+// close ends a level: it has what was begun or passed over fail, makes known what is
+// over, and forgets the launches. It returns under order, so that whoever learns of the
+// last one finds the log at its next level, or without a task.
 func (l *Log[T]) close() {
 	w := &l.window
 	for i := range w.launches {
@@ -421,7 +433,9 @@ func (l *Log[T]) close() {
 			x.Fail(panicked(x.Op.Name(), "it ended its goroutine (runtime.Goexit) instead of returning", nil))
 		}
 	}
-	l.tell()
+	l.prepare()
+	order.Lock()
+	l.publishOver()
 	clear(w.launches)
 	clear(w.in)
 	w.launches, w.in = w.launches[:0], w.in[:0]
@@ -461,7 +475,6 @@ func (l *Log[T]) abandon() {
 		}
 	}
 	l.close()
-	order.Lock()
 	defer order.Unlock()
 	w.open = false
 	for i := range w.records {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -478,8 +479,14 @@ type op struct {
 func (o op) Name() string { return opName(o.i) }
 
 func (o op) Launch(ctx context.Context, in []*box) (*box, error) {
+	end := o.begin(in)
+	scheduler.Breathe(ctx)
+	return end()
+}
+
+// begin enters what the operation uses; end leaves it and answers what was made.
+func (o op) begin(in []*box) (end func() (*box, error)) {
 	var target *box
-	sum := o.i
 	reads := in
 	if o.s.do != "make" {
 		target, reads = in[len(in)-1], in[:len(in)-1]
@@ -492,27 +499,67 @@ func (o op) Launch(ctx context.Context, in []*box) (*box, error) {
 			o.p.use(b, 1, 0)
 		}
 	}
-	scheduler.Breathe(ctx)
-	for _, b := range reads {
-		sum = mix(sum, b.n)
-		if b != target {
-			o.p.use(b, -1, 0)
+	return func() (*box, error) {
+		sum := o.i
+		for _, b := range reads {
+			sum = mix(sum, b.n)
+			if b != target {
+				o.p.use(b, -1, 0)
+			}
+		}
+		if target != nil {
+			sum = mix(sum, target.n)
+			o.p.use(target, 0, -1)
+		}
+		switch {
+		case o.s.how == "fails":
+			return nil, errFails
+		case o.s.how == "panics":
+			panic("as the program asked for")
+		case target == nil:
+			return &box{n: sum}, nil
+		}
+		target.n = sum
+		return target, nil
+	}
+}
+
+// atRandom launches the operations of a level in any order, some of them together:
+// all of those are begun before one ends.
+type atRandom struct{ random *rand.Rand }
+
+func (l atRandom) LaunchAll(ctx context.Context, level []async.Launch[*box]) {
+	type member struct {
+		*async.Launch[*box]
+		end func() (*box, error)
+	}
+	var together []member
+	end := func() {
+		for _, m := range together {
+			if b, err := m.end(); err != nil {
+				m.Fail(err)
+			} else {
+				m.Made(b)
+			}
+		}
+		together = nil
+	}
+	for _, i := range l.random.Perm(len(level)) {
+		x := &level[i]
+		if o := x.Op.(op); o.s.how != "panics" && l.random.IntN(3) > 0 {
+			if _, err := x.Context(ctx); err != nil {
+				x.Fail(err)
+			} else {
+				together = append(together, member{x, o.begin(x.In)})
+			}
+		} else {
+			x.Alone(ctx)
+		}
+		if l.random.IntN(4) == 0 {
+			end()
 		}
 	}
-	if target != nil {
-		sum = mix(sum, target.n)
-		o.p.use(target, 0, -1)
-	}
-	switch {
-	case o.s.how == "fails":
-		return nil, errFails
-	case o.s.how == "panics":
-		panic("as the program asked for")
-	case target == nil:
-		return &box{n: sum}, nil
-	}
-	target.n = sum
-	return target, nil
+	end()
 }
 
 func (p *play) operation(i int, s step) {
@@ -604,10 +651,15 @@ func (p *play) calls(program []step) {
 	}
 }
 
-// run plays a program on a scheduler and answers what is wrong.
-func run(s scheduler.Scheduler, program []step) []string {
+// run plays a program on a scheduler, with a launcher that launches together what
+// the seed says, or nothing if that is 0, and answers what is wrong.
+func run(s scheduler.Scheduler, seed uint64, program []step) []string {
 	p := &play{ctx: scheduler.With(context.Background(), s), s: s, poisons: map[*failure]*async.Poison{}}
-	p.log = async.NewLog[*box](context.Background(), "", nil)
+	var with async.Launcher[*box]
+	if seed > 0 {
+		with = atRandom{rand.New(rand.NewPCG(seed, 1))}
+	}
+	p.log = async.NewLog(context.Background(), "", with)
 	p.never = async.New[*box]("never")
 	w := p.never.Write()
 	for k := range p.vals {
@@ -638,7 +690,7 @@ func TestUnderTheDebugSchedulerProgramsComeOutAsIfExecutedInCallOrder(t *testing
 			var traces [2][]string
 			for k := range traces {
 				s := scheduler.NewDebug(scheduler.DebugOptions{Seed: seed, Trace: func(i scheduler.Info) { traces[k] = append(traces[k], i.String()) }})
-				if errs := run(s, program); errs != nil {
+				if errs := run(s, seed, program); errs != nil {
 					rt.Fatalf("seed %d: %s", seed, strings.Join(errs, "\n"))
 				}
 			}
@@ -657,13 +709,17 @@ func TestUnderThePoolProgramsComeOutAsIfExecutedInCallOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		program := programs(rt)
 		for _, lanes := range []int{1, 2, 4} {
-			s, err := scheduler.NewPool(scheduler.Options{Lanes: lanes})
-			if err != nil {
-				rt.Fatal(err)
-			}
-			if errs := run(s, program); errs != nil {
-				rt.Fatalf("%d lanes: %s", lanes, strings.Join(errs, "\n"))
+			for seed := range uint64(2) {
+				s, err := scheduler.NewPool(scheduler.Options{Lanes: lanes})
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if errs := run(s, seed, program); errs != nil {
+					rt.Fatalf("%d lanes, launcher %d: %s", lanes, seed, strings.Join(errs, "\n"))
+				}
 			}
 		}
 	})
 }
+
+func (l atRandom) Scarce(error) bool { return false }

@@ -550,11 +550,12 @@ type situation struct {
 	debug, inline  bool
 	seed           uint64
 	scoped         bool
+	lowering       runtime.Lowering
 }
 
 // inside calls do under a fresh runtime, and answers what closing it finds.
 func inside(s situation, sched scheduler.Scheduler, do func(ctx context.Context) error) error {
-	o := runtime.Options{Scheduler: sched, Tasks: scheduler.Options{Lanes: s.lanes}, ResourceOptions: runtime.ResourceOptions{Streams: s.streams}}
+	o := runtime.Options{Scheduler: sched, Tasks: scheduler.Options{Lanes: s.lanes}, ResourceOptions: runtime.ResourceOptions{Streams: s.streams, Lowering: s.lowering}}
 	rt, err := runtime.StartFamilies(where.open(s.inline), o)
 	if err != nil {
 		return err
@@ -664,8 +665,9 @@ func differs(ctx context.Context, a *tensor.Array, err error, want slot) error {
 	return nil
 }
 
-// programs draws programs; loose ones have tasks, and operations of two logs.
-func programs(t *rapid.T, loose bool) []step {
+// programs draws programs; loose ones have tasks, and operations of two logs. Half of
+// the steps are some of often, if there are any.
+func programs(t *rapid.T, loose bool, often []string) []step {
 	var dos []string
 	for do := range verbs {
 		if loose || do != "svd" {
@@ -682,7 +684,11 @@ func programs(t *rapid.T, loose bool) []step {
 	}
 	one := rapid.Custom(func(t *rapid.T) step {
 		n := rapid.IntRange(0, 11)
-		s := step{do: rapid.SampledFrom(dos).Draw(t, "do"), a: n.Draw(t, "a"), b: n.Draw(t, "b"), c: n.Draw(t, "c"), n: n.Draw(t, "n")}
+		of := dos
+		if often != nil && rapid.Bool().Draw(t, "often") {
+			of = often
+		}
+		s := step{do: rapid.SampledFrom(of).Draw(t, "do"), a: n.Draw(t, "a"), b: n.Draw(t, "b"), c: n.Draw(t, "c"), n: n.Draw(t, "n")}
 		if loose {
 			s.on = rapid.IntRange(0, 1).Draw(t, "on")
 		}
@@ -693,14 +699,22 @@ func programs(t *rapid.T, loose bool) []step {
 	return rapid.SliceOfN(one, 1, 24).Draw(t, "program")
 }
 
-func testPrograms(t *testing.T, loose bool) {
+// loweringsOfPrograms are the options that programs run with. None changes what they
+// mean.
+var loweringsOfPrograms = []runtime.Lowering{{}, {}, {MostTogether: 2}, {Separate: true}, {Reproducible: true}}
+
+func testPrograms(t *testing.T, loose bool) { testProgramsOf(t, loose, nil) }
+
+// testProgramsOf has half of the steps be some of these.
+func testProgramsOf(t *testing.T, loose bool, often []string) {
 	rapid.Check(t, func(t *rapid.T) {
-		program := programs(t, loose)
+		program := programs(t, loose, often)
 		dt := rapid.SampledFrom(dtypes).Draw(t, "dtype")
 		s := situation{
 			streams: rapid.IntRange(1, 2).Draw(t, "streams"), lanes: rapid.IntRange(1, 2).Draw(t, "lanes"),
 			debug: rapid.Bool().Draw(t, "debug"), inline: rapid.Bool().Draw(t, "inline"),
 			seed: rapid.Uint64().Draw(t, "seed"), scoped: rapid.Bool().Draw(t, "scoped"),
+			lowering: rapid.SampledFrom(loweringsOfPrograms).Draw(t, "lowering"),
 		}
 		slots, err := expect(program, dt, loose)
 		if err != nil {
@@ -726,3 +740,13 @@ func TestOperationsMeanWhatTheirDirectFormsMean(t *testing.T) { testPrograms(t, 
 // TestOperationsAndTasksMeanTheOrderOfTheirCalls mixes operations of two logs with
 // tasks on the same values, and with readers and writers that the program holds.
 func TestOperationsAndTasksMeanTheOrderOfTheirCalls(t *testing.T) { testPrograms(t, true) }
+
+// TestProgramsOfProductsMeanWhatTheirDirectFormsMean has many products, so that they
+// are batched.
+func TestProgramsOfProductsMeanWhatTheirDirectFormsMean(t *testing.T) {
+	testProgramsOf(t, false, []string{"matmul", "matmul", "gemm into", "gemm into", "t", "slice", "free"})
+}
+
+func TestProgramsOfProductsAndTasksMeanTheOrderOfTheirCalls(t *testing.T) {
+	testProgramsOf(t, true, []string{"matmul", "matmul", "gemm into", "gemm into", "t", taskChanges})
+}
