@@ -26,6 +26,8 @@ var (
 	ErrPoisoned = errors.New("poisoned")
 	// ErrNotSupported: the device, build or library has no such operation.
 	ErrNotSupported = errors.New("not supported")
+	// ErrNotRecordable: a graph cannot have the operation.
+	ErrNotRecordable = errors.New("not recordable")
 	// ErrNoDevice: no device of that name, or no device at all.
 	ErrNoDevice = errors.New("no such device")
 	// ErrNotStarted: no runtime is installed.

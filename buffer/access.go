@@ -23,6 +23,7 @@ import (
 type Access struct {
 	s       stream.Stream
 	copying bool
+	record  Recorder          // or nil
 	waited  stream.Completion // the latest that the stream waits for on account of this access
 	all     stream.Completion // whatever the stream is given
 	err     error
@@ -52,6 +53,19 @@ func Begin(s stream.Stream) Access { return Access{s: s} }
 // the stream's.
 func BeginCopy(s stream.Stream) Access { return Access{s: s, copying: true} }
 
+// Recorder is told of accesses that are recorded and not made.
+type Recorder interface {
+	// Memory is where all that is opened must lie.
+	Memory() *Memory
+	// Opened is told of each buffer that was opened.
+	Opened(b *Buffer, write bool)
+}
+
+// BeginRecording opens the scope of one operation that is recorded: addresses are
+// answered as ever, of buffers that are live, and no ledger is asked or told. They
+// are good for as long as the buffer is.
+func BeginRecording(r Recorder) Access { return Access{record: r} }
+
 // Read makes the stream wait for b's latest writer and answers b's address for
 // reading. One buffer may be read several times. On error it answers 0, and
 // Err and End say why.
@@ -77,6 +91,9 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 		return 0
 	}
 	c := b.core
+	if a.record != nil {
+		return a.note(op, b, write)
+	}
 	dev := a.s.Device()
 	if dev == nil {
 		a.err = &weir.Error{Op: op, Kind: weir.KindLogic, Message: "the access's stream was released; expected a live one", Err: weir.ErrStale}
@@ -110,6 +127,24 @@ func (a *Access) open(b *Buffer, write bool) Ptr {
 	}
 	a.n++
 	return e.addr
+}
+
+// note is open of what is recorded.
+func (a *Access) note(op string, b *Buffer, write bool) Ptr {
+	c := b.core
+	if m := a.record.Memory(); m != c.memory {
+		a.err = &weir.Error{Op: op, Device: c.memory.drv.Name(), Kind: weir.KindLogic, Err: weir.ErrNotRecordable,
+			Message: fmt.Sprintf("the buffer is on %s; a graph of %s has none of another device", c.memory.drv.Name(), m.drv.Name())}
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gen.Load() != b.gen {
+		a.err = c.gone(op)
+		return 0
+	}
+	a.record.Opened(b, write)
+	return c.block.ptr + Ptr(c.offset)
 }
 
 // order makes the stream wait for what the core's ledger demands. Whether work is

@@ -24,6 +24,7 @@ type Array struct {
 	layout
 	dtype DType
 	conj  bool // what is read is the conjugate of what is stored
+	kept  bool // its memory is a graph's, which gives it back
 	scope atomic.Uint64
 }
 
@@ -126,9 +127,10 @@ func (a *Array) IsContiguous() bool { return !a.none() && a.isRowMajor() }
 // without waiting. Every array that shares the memory answers ErrClosed
 // afterwards. A second Free does nothing.
 //
-// Of a nil or zero Array it does nothing.
+// Of a nil or zero Array it does nothing, nor of one that a graph of tensor/flow
+// made: that gives it back itself.
 func (a *Array) Free() error {
-	if a.none() {
+	if a.none() || a.kept || a.root != nil && a.root.kept {
 		return nil
 	}
 	return a.Buffer().Free()

@@ -208,22 +208,16 @@ func (x *batch) together(ctx context.Context, op string) error {
 		return nil
 	}
 	first := &x.members[0]
-	l, err := blas.AcquireAfter(ctx, first.c.array.resources(), written(first.a.array, first.b.array, first.c.array))
+	m, err := multiply(ctx, written(first.a.array, first.b.array, first.c.array), first.c.array)
 	if err != nil {
 		return err
 	}
-	acc := buffer.Begin(l.Stream())
-	refused := x.open(&acc)
-	if refused < 0 {
-		x.submitted = true
-		x.gather()
-		err = x.submit(&l)
+	if refused := x.open(&m.acc); refused >= 0 {
+		return m.endAs(nil, func(err error) error { return ofMember(op, refused, err) })
 	}
-	failed := acc.End()
-	if refused >= 0 {
-		failed = ofMember(op, refused, failed)
-	}
-	return join(err, failed, l.Release())
+	x.submitted = true
+	x.gather()
+	return m.end(x.submit(&m))
 }
 
 // open opens every buffer, and answers the first member that uses one which was
@@ -316,7 +310,7 @@ func (g *group) add(at [3]int, ptr [3]driver.Ptr) {
 
 // submit gives strided batches to the lease's stream one by one, and all other
 // groups at once.
-func (x *batch) submit(l *blas.Lease) error {
+func (x *batch) submit(l *multiplication) error {
 	products := 0
 	for i := range x.groups {
 		g := &x.groups[i]
@@ -338,14 +332,14 @@ func (x *batch) submit(l *blas.Lease) error {
 	slices.SortStableFunc(x.calls, func(a, b blas.Group) int { // groups of one type are launched together
 		return cmp.Or(cmp.Compare(a.DType, b.DType), cmp.Compare(a.Compute, b.Compute))
 	})
-	return blas.GemmGroups(l, x.calls)
+	return l.groups(x.calls)
 }
 
-func (g *group) strided(l *blas.Lease) error {
+func (g *group) strided(l *multiplication) error {
 	p, size := g.Gemm, g.DType.Size()
 	p.A, p.B, p.C, p.Batch = g.As[0], g.Bs[0], g.Cs[0], int64(len(g.Cs))
 	p.StrideA, p.StrideB, p.StrideC = int64(g.steps[0])/size, int64(g.steps[1])/size, int64(g.steps[2])/size
-	return blas.Gemm(l, &p)
+	return l.gemm(&p)
 }
 
 // giveBack forgets everything but the memory.

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/buffer"
@@ -139,6 +140,9 @@ func To(ctx context.Context, a *Array, d runtime.Device) (*Array, error) {
 	}
 	if a.Device() == d {
 		return a, nil
+	}
+	if err := recordable(ctx, op, fmt.Sprintf("it copies from %s to %s; a graph is of one device", a.Device(), d)); err != nil {
+		return nil, err
 	}
 	r, err := runtime.For(d)
 	if err != nil {

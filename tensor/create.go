@@ -71,12 +71,21 @@ func fromBytes(ctx context.Context, op string, dt DType, shape []int64, have int
 	if n != int64(have) {
 		return nil, weir.Argf(op, "%d elements for shape %s; expected %d", have, shapeString(shape), n)
 	}
+	if err := recordable(ctx, op, fromHost); err != nil {
+		return nil, err
+	}
 	a, err := emptyHere(ctx, op, dt, shape)
 	if err != nil || n == 0 {
 		return a, err
 	}
 	return made(a, fill(ctx, a, data))
 }
+
+// What cannot be recorded.
+const (
+	fromHost = "it copies from host memory, which is not there when a graph is launched"
+	toHost   = "it copies to host memory and waits for the device"
+)
 
 // fill copies host data into an array whose elements lie in row-major order.
 func fill(ctx context.Context, a *Array, data []byte) error {
@@ -114,6 +123,9 @@ func emptyOn(ctx context.Context, op string, m *buffer.Memory, dt DType, shape [
 	n, err := elements(op, shape, dt.Size())
 	if err != nil {
 		return nil, err
+	}
+	if r := recordingOf(ctx); r != nil {
+		return r.empty(op, m, dt, shape, max(n, 1)*dt.Size())
 	}
 	a := &Array{dtype: dt, layout: rowMajor(shape)}
 	if err := m.Init(&a.own, max(n, 1)*dt.Size()); err != nil {

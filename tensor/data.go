@@ -51,6 +51,9 @@ func SetData[T Element](ctx context.Context, a *Array, data []T) error {
 	if err := writable(op, a); err != nil || len(data) == 0 {
 		return err
 	}
+	if err := recordable(ctx, op, fromHost); err != nil {
+		return err
+	}
 	if a.isRowMajor() && !a.conj {
 		return fill(ctx, a, bytesOf(data))
 	}
@@ -113,6 +116,9 @@ func packed(ctx context.Context, a *Array) (src *Array, free func(), err error) 
 func read(ctx context.Context, src *Array, dst []byte) error {
 	if len(dst) == 0 {
 		return nil
+	}
+	if err := recordable(ctx, "tensor.Data", toHost); err != nil {
+		return err
 	}
 	// The wait with the context comes first, so that no access is open meanwhile
 	// and the copy finds its work done.

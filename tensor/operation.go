@@ -12,8 +12,9 @@ import (
 
 // operation is the scope of one operation that needs a stream and no handle.
 type operation struct {
-	s   stream.Stream
-	acc buffer.Access
+	s         stream.Stream
+	recording *Recording // in the stream's place, or nil
+	acc       buffer.Access
 }
 
 // onStream leases a stream of the device that to lies on, runs one operation's
@@ -29,6 +30,9 @@ func onStreamAcross(ctx context.Context, to *Array, do func(*operation) error) e
 }
 
 func lease(ctx context.Context, begin func(stream.Stream) buffer.Access, to *Array, do func(*operation) error, from ...*Array) error {
+	if r := recordingOf(ctx); r != nil {
+		return r.record(do)
+	}
 	after := written(from...)
 	after[len(from)] = to.Buffer().Writer()
 	s, err := to.resources().Streams().AcquireAfter(ctx, after)
@@ -52,6 +56,9 @@ func written(arrays ...*Array) (after stream.After) {
 func (x *operation) submit(do func(driver.Stream) error) error {
 	if x.acc.Err() != nil {
 		return nil // End answers it
+	}
+	if x.recording != nil {
+		return do(tape{r: x.recording})
 	}
 	s, err := x.s.Submit()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/weirgo/weir"
-	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/provider/blas"
 )
@@ -241,16 +240,16 @@ func (p *product) run(ctx context.Context) error {
 		}
 		defer packB.Free()
 	}
-	l, err := blas.AcquireAfter(ctx, p.c.array.resources(), written(p.a.array, p.b.array, p.c.array))
+	x, err := multiply(ctx, written(p.a.array, p.b.array, p.c.array), p.c.array)
 	if err != nil {
 		return err
 	}
-	acc := buffer.Begin(l.Stream())
-	err = p.submit(&l, &acc, packA, packB)
-	return join(err, acc.End(), l.Release())
+	err = p.submit(&x, packA, packB)
+	return x.end(err)
 }
 
-func (p *product) submit(l *blas.Lease, acc *buffer.Access, packA, packB *Array) error {
+func (p *product) submit(x *multiplication, packA, packB *Array) error {
+	acc := &x.acc
 	size := driver.Ptr(p.c.array.dtype.Size())
 	c := acc.Write(p.c.array.Buffer())
 	open := func(x *matrix) driver.Ptr {
@@ -274,13 +273,13 @@ func (p *product) submit(l *blas.Lease, acc *buffer.Access, packA, packB *Array)
 		return nil // End answers it
 	}
 	if packA != nil {
-		if err := p.pack(l, &p.a, 0, a, packA, toA); err != nil {
+		if err := p.pack(x, &p.a, 0, a, packA, toA); err != nil {
 			return err
 		}
 		a = toA
 	}
 	if packB != nil {
-		if err := p.pack(l, &p.b, 1, b, packB, toB); err != nil {
+		if err := p.pack(x, &p.b, 1, b, packB, toB); err != nil {
 			return err
 		}
 		b = toB
@@ -292,15 +291,15 @@ func (p *product) submit(l *blas.Lease, acc *buffer.Access, packA, packB *Array)
 	c += driver.Ptr(p.c.offset) * size
 	outer := p.batch
 	if k := len(p.batch) - 1; k >= 0 {
-		x := p.batch[k]
-		g.Batch, g.StrideA, g.StrideB, g.StrideC = x.n, x.a, x.b, x.c
+		ax := p.batch[k]
+		g.Batch, g.StrideA, g.StrideB, g.StrideC = ax.n, ax.a, ax.b, ax.c
 		outer = p.batch[:k]
 	}
 	if len(outer) == 0 {
 		g.A, g.B, g.C = a, b, c
-		return blas.Gemm(l, &g)
+		return x.gemm(&g)
 	}
-	return p.repeat(l, &g, outer, a, b, c)
+	return p.repeat(x, &g, outer, a, b, c)
 }
 
 // description is what BLAS is asked for, without addresses and batch.
@@ -316,19 +315,19 @@ func (p *product) description() blas.Product {
 }
 
 // repeat submits the product once for each place of the outer batch axes.
-func (p *product) repeat(l *blas.Lease, g *blas.Product, outer []batchAxis, a, b, c driver.Ptr) error {
+func (p *product) repeat(x *multiplication, g *blas.Product, outer []batchAxis, a, b, c driver.Ptr) error {
 	if len(outer) == 0 {
 		g.A, g.B, g.C = a, b, c
-		return blas.Gemm(l, g)
+		return x.gemm(g)
 	}
-	x, size := outer[0], p.c.array.dtype.Size()
-	for range x.n {
-		if err := p.repeat(l, g, outer[1:], a, b, c); err != nil {
+	ax, size := outer[0], p.c.array.dtype.Size()
+	for range ax.n {
+		if err := p.repeat(x, g, outer[1:], a, b, c); err != nil {
 			return err
 		}
-		a += driver.Ptr(x.a * size)
-		b += driver.Ptr(x.b * size)
-		c += driver.Ptr(x.c * size)
+		a += driver.Ptr(ax.a * size)
+		b += driver.Ptr(ax.b * size)
+		c += driver.Ptr(ax.c * size)
 	}
 	return nil
 }
@@ -354,14 +353,10 @@ func (p *product) temporary(ctx context.Context, x matrix, which int) (*Array, e
 
 // pack copies *x from address from to t at address to, and makes *x what was
 // packed.
-func (p *product) pack(l *blas.Lease, x *matrix, which int, from driver.Ptr, t *Array, to driver.Ptr) error {
+func (p *product) pack(m *multiplication, x *matrix, which int, from driver.Ptr, t *Array, to driver.Ptr) error {
 	src := x.array.with(p.source(*x, which), x.offset)
 	src.conj = x.conj
-	s, err := l.Stream().Submit()
-	if err != nil {
-		return err
-	}
-	if err := s.Launch(copyOf(t, to, src, from)); err != nil {
+	if err := m.launch(copyOf(t, to, src, from)); err != nil {
 		return err
 	}
 	packedAxis := 0

@@ -61,6 +61,9 @@ func SingularValues(ctx context.Context, a *Array) (*Array, error) {
 	return d.s, nil
 }
 
+// waitsForDevice is why a decomposition is not recorded.
+const waitsForDevice = "it waits for the device"
+
 // decomposition is one call.
 type decomposition struct {
 	op       string
@@ -95,6 +98,9 @@ func (d *decomposition) check() error {
 // the U and VH of the transpose.
 func (d *decomposition) run(ctx context.Context) error {
 	if err := d.check(); err != nil {
+		return err
+	}
+	if err := recordable(ctx, d.op, waitsForDevice); err != nil {
 		return err
 	}
 	work, err := emptyOn(unscoped(ctx), d.op, d.a.memory(), d.a.dtype, d.a.shape())

@@ -88,6 +88,24 @@ type Device interface {
 	// own. They can be slow.
 	NewBLAS() (BLAS, error)
 	NewSolver() (Solver, error)
+
+	// Capture answers as a graph what submit gives to the streams; nothing of it
+	// runs. Each of them begins where the graph begins, events recorded and waited
+	// for between them are its order, and it ends when all have ended. Nobody else
+	// uses the streams meanwhile. Products take handles as ever, whose workspaces
+	// launches use too. Host memory cannot be copied from or to, and nothing be
+	// waited for. ErrNotSupported where the family has no graphs, and of work that a
+	// library does not let be captured.
+	Capture(streams []Stream, submit func() error) (Graph, error)
+}
+
+// Graph is work that was captured, with its addresses.
+type Graph interface {
+	// Launch submits all of it to s. Launches do not overlap: the caller has each
+	// come after the one before.
+	Launch(s Stream) error
+	// Destroy gives the graph up, whose launches are done.
+	Destroy() error
 }
 
 // Stream is an ordered queue of device work.

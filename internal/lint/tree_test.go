@@ -31,6 +31,7 @@ var house = []string{
 	"tensor/flow",
 	"tensor",
 	"tensor/internal",
+	"internal/graph",
 	"async",
 	"internal/devicetest",
 	"provider/blas provider/solver provider/raft",

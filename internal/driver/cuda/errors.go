@@ -19,6 +19,9 @@ const (
 	codeOutOfMemory  = 2
 	codeNotFound     = 500
 	codeNotReady     = 600
+
+	firstCapture = 900 // from CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+	lastCapture  = 908 // to CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: what cannot be captured
 )
 
 // fatal says whether the driver documents an error as ending the context or all
@@ -85,11 +88,12 @@ func (d *device) failed(op string, code int) error {
 		return err
 	}
 	e := &weir.Error{Op: op, Device: d.name, Code: code, Name: nameOf(code), Kind: weir.KindCUDA, Message: textOf(code)}
-	switch code {
-	case codeOutOfMemory:
+	switch {
+	case code == codeOutOfMemory:
 		e.Kind, e.Err = weir.KindOutOfMemory, weir.ErrOutOfMemory
-	case codeNotFound:
-		e.Err = weir.ErrNotSupported // what the lazy loader answers for a function that is not there
+	case code == codeNotFound, // what the lazy loader answers for a function that is not there
+		firstCapture <= code && code <= lastCapture:
+		e.Err = weir.ErrNotSupported
 	}
 	return e
 }

@@ -123,6 +123,9 @@ func (b *blas) flush(op string, s *stream) error {
 	if err := b.move(op, s); err != nil {
 		return err
 	}
+	if s.capturing != nil {
+		return b.captured(op, s)
+	}
 	b.collect()
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&b.addresses[0])), len(b.addresses)*8)
 	if err := s.stage(op, driver.Ptr(b.at), bytes); err != nil {
@@ -130,6 +133,30 @@ func (b *blas) flush(op string, s *stream) error {
 	}
 	result := C.weir_blas_groups(b.context.handle, b.handle, &b.calls[0], C.size_t(len(b.calls)))
 	return b.device.checkLibrary(op, "cublas", b.context, result)
+}
+
+// captured has each group captured as a launch of its own: cuBLAS does not say that
+// grouped products can be. The addresses lie in the graph's memory, and are written
+// there by nothing that is captured.
+func (b *blas) captured(op string, s *stream) error {
+	for i := range b.pending {
+		m := &b.pending[i]
+		as, bs, cs := m.As[m.from:m.to], m.Bs[m.from:m.to], m.Cs[m.from:m.to]
+		call := describe(&m.Gemm)
+		if call.batch = C.int64_t(m.count()); call.batch == 1 {
+			call.a, call.b, call.c = C.uint64_t(as[0]), C.uint64_t(bs[0]), C.uint64_t(cs[0])
+		} else {
+			at, err := s.capturing.place(op, as, bs, cs)
+			if err != nil {
+				return err
+			}
+			call.arrays, call.a, call.b, call.c = 1, at, at+C.uint64_t(8*len(as)), at+C.uint64_t(16*len(as))
+		}
+		if err := b.device.checkLibrary(op, "cublas", b.context, C.weir_blas_gemm(b.context.handle, b.handle, &call)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // collect puts the addresses together and describes the groups that read them.

@@ -53,6 +53,10 @@ func (s *stream) Notify(w driver.Waker) error {
 	if err := s.enter(op); err != nil {
 		return err
 	}
+	if s.capturing != nil { // each launch would announce a note that is gone
+		s.leave()
+		return s.device.unsupported(op, "a notification cannot be captured")
+	}
 	note := C.weir_note_new()
 	if note == 0 {
 		s.leave()

@@ -220,6 +220,9 @@ func (s *stream) CopyIn(dst driver.Ptr, src []byte) error {
 		return err
 	}
 	defer s.leave()
+	if s.capturing != nil { // a launch would read the staging memory, which others have then
+		return s.device.unsupported(op, "a copy from Go memory cannot be captured")
+	}
 	switch {
 	case len(src) == 0:
 		return nil

@@ -25,6 +25,8 @@ type stream struct {
 	handle  C.uintptr_t
 	serial  uint64 // never used again, as the handle may be
 	guard   guard
+
+	capturing *graph // that captures it; who captures uses it alone
 }
 
 var serials atomic.Uint64

@@ -26,6 +26,7 @@ const (
 	DeviceFreeHost  Call = "Device.FreeHost"
 	DeviceNewBLAS   Call = "Device.NewBLAS"
 	DeviceNewSolver Call = "Device.NewSolver"
+	DeviceCapture   Call = "Device.Capture"
 
 	StreamRecord      Call = "Stream.Record"
 	StreamWait        Call = "Stream.Wait"
@@ -60,17 +61,20 @@ const (
 	BLASDestroy    Call = "BLAS.Destroy"
 	SolverSVD      Call = "Solver.SVD"
 	SolverDestroy  Call = "Solver.Destroy"
+
+	GraphLaunch  Call = "Graph.Launch"
+	GraphDestroy Call = "Graph.Destroy"
 )
 
 var calls = []Call{
 	FamilyOpen,
 	DeviceSelect, DeviceMemory, DeviceNewStream, DeviceNewEvent, DeviceNewMark, DeviceNewPool,
-	DeviceAlloc, DeviceFree, DeviceAllocHost, DeviceFreeHost, DeviceNewBLAS, DeviceNewSolver,
+	DeviceAlloc, DeviceFree, DeviceAllocHost, DeviceFreeHost, DeviceNewBLAS, DeviceNewSolver, DeviceCapture,
 	StreamRecord, StreamWait, StreamMark, StreamNotify, StreamQuery, StreamSynchronize, StreamDestroy,
 	StreamCopy, StreamCopyPeer, StreamCopyIn, StreamCopyOut, StreamZero, StreamLaunch, StreamCall,
 	EventQuery, EventSynchronize, EventDestroy, MarkSince, MarkDestroy,
 	PoolAlloc, PoolFree, PoolTrim, PoolStats, PoolDestroy,
-	BLASGemm, BLASGemmGroups, BLASDestroy, SolverSVD, SolverDestroy,
+	BLASGemm, BLASGemmGroups, BLASDestroy, SolverSVD, SolverDestroy, GraphLaunch, GraphDestroy,
 }
 
 // Calls lists every call that can be made to fail; Any is not one of them.

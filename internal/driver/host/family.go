@@ -152,6 +152,14 @@ func (d *device) Memory() (free, total int64, err error) {
 	return min(d.total-d.used, availableMemory()), d.total, nil
 }
 
+func (d *device) Capture([]driver.Stream, func() error) (driver.Graph, error) {
+	const op = "Device.Capture"
+	if err := d.alive(op); err != nil {
+		return nil, err
+	}
+	return nil, &weir.Error{Op: op, Device: d.name, Kind: weir.KindLogic, Message: "the host has no graphs", Err: weir.ErrNotSupported}
+}
+
 func (d *device) NewBLAS() (driver.BLAS, error) {
 	if err := d.alive("Device.NewBLAS"); err != nil {
 		return nil, err

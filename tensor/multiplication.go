@@ -1,0 +1,76 @@
+package tensor
+
+import (
+	"context"
+
+	"github.com/weirgo/weir/buffer"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/provider/blas"
+	"github.com/weirgo/weir/stream"
+)
+
+// multiplication is the scope of one operation with products: a lease of a stream
+// and a handle, or a place in a recording.
+type multiplication struct {
+	lease     blas.Lease
+	recording *Recording
+	acc       buffer.Access
+}
+
+// multiply opens an operation on the device that to lies on, behind after. All memory
+// has been taken before.
+func multiply(ctx context.Context, after stream.After, to *Array) (x multiplication, err error) {
+	if r := recordingOf(ctx); r != nil {
+		if err = r.begin(); err == nil {
+			x = multiplication{recording: r, acc: buffer.BeginRecording(r)}
+		}
+		return x, err
+	}
+	l, err := blas.AcquireAfter(ctx, to.resources(), after)
+	if err != nil {
+		return x, err
+	}
+	return multiplication{lease: l, acc: buffer.Begin(l.Stream())}, nil
+}
+
+// end closes the operation, of which err is what became of its submissions.
+func (x *multiplication) end(err error) error { return x.endAs(err, nil) }
+
+// endAs is end that answers a failure of the accesses as as does.
+func (x *multiplication) endAs(err error, as func(error) error) error {
+	failed := x.acc.End()
+	if as != nil {
+		failed = as(failed)
+	}
+	if x.recording != nil {
+		return x.recording.end(join(err, failed))
+	}
+	return join(err, failed, x.lease.Release())
+}
+
+func (x *multiplication) gemm(p *blas.Product) error {
+	if x.recording != nil {
+		x.recording.gemm(p)
+		return nil
+	}
+	return blas.Gemm(&x.lease, p)
+}
+
+func (x *multiplication) groups(all []blas.Group) error {
+	if x.recording != nil {
+		x.recording.groups(all)
+		return nil
+	}
+	return blas.GemmGroups(&x.lease, all)
+}
+
+func (x *multiplication) launch(k *driver.Kernel) error {
+	if x.recording != nil {
+		return tape{r: x.recording}.Launch(k)
+	}
+	s, err := x.lease.Stream().Submit()
+	if err != nil {
+		return err
+	}
+	return s.Launch(k)
+}

@@ -1,0 +1,290 @@
+package tensor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/buffer"
+	"github.com/weirgo/weir/internal/driver"
+	"github.com/weirgo/weir/internal/graph"
+	"github.com/weirgo/weir/provider/blas"
+)
+
+// Recording is operations that are noted in the order in which they were asked for,
+// with their addresses, instead of being submitted. It is for tensor/flow, which
+// makes graphs of it. Operations under its context are recorded; what cannot be is
+// refused with an ErrNotRecordable.
+//
+// A recording has an order of its own: each operation comes after the latest that
+// wrote what it reads, and after all that used what it writes. What it makes stays
+// until its Arrays give it back, since each launch uses the same addresses; so
+// freeing it does nothing.
+type Recording struct {
+	memory *buffer.Memory
+	arrays *Arrays
+
+	mu      sync.Mutex // held for the whole of an operation: its nodes are in order
+	nodes   []graph.Node
+	uses    map[*buffer.Buffer]*uses
+	outside []*buffer.Buffer // what operations use and was not made here, in the order of first use
+	refused error
+	ended   bool
+}
+
+// uses are the nodes that a later user of a buffer comes after.
+type uses struct {
+	inside  bool // it was made here
+	writer  int  // -1 if there is none
+	readers []int
+	written bool
+}
+
+// Outside is a buffer that a recording uses and did not make.
+type Outside struct {
+	Buffer  *buffer.Buffer
+	Written bool
+}
+
+type recordingKey struct{}
+
+// NewRecording begins a recording of operations on memory m, which takes what they
+// make from arrays.
+func NewRecording(m *buffer.Memory, arrays *Arrays) *Recording {
+	arrays.again()
+	return &Recording{memory: m, arrays: arrays, uses: map[*buffer.Buffer]*uses{}}
+}
+
+// Under is ctx for what is to be recorded: without its scope, since what is made
+// belongs to the recording's arrays.
+func (r *Recording) Under(ctx context.Context) context.Context {
+	return context.WithValue(unscoped(ctx), recordingKey{}, r)
+}
+
+// recordingOf is the recording that operations under ctx are to be in, or nil.
+func recordingOf(ctx context.Context) *Recording {
+	r, _ := ctx.Value(recordingKey{}).(*Recording)
+	return r
+}
+
+// End ends the recording, and answers why it is none if something was refused.
+// What is asked for later is refused too.
+func (r *Recording) End() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	return r.refused
+}
+
+// Refuse notes that op cannot be recorded, and answers that.
+func (r *Recording) Refuse(op, why string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refuse(op, why)
+}
+
+func (r *Recording) refuse(op, why string) error {
+	err := &weir.Error{Op: op, Kind: weir.KindLogic, Message: why, Err: weir.ErrNotRecordable}
+	if r.refused == nil {
+		r.refused = err
+	}
+	return err
+}
+
+// recordable is nil unless ctx is a recording's, which then refuses op.
+func recordable(ctx context.Context, op, why string) error {
+	if r := recordingOf(ctx); r != nil {
+		return r.Refuse(op, why)
+	}
+	return nil
+}
+
+// Nodes are the operations, as a graph has them.
+func (r *Recording) Nodes() []graph.Node { return r.nodes }
+
+// Outside is what the operations use and was made elsewhere.
+func (r *Recording) Outside() []Outside {
+	all := make([]Outside, len(r.outside))
+	for i, b := range r.outside {
+		all[i] = Outside{b, r.uses[b].written}
+	}
+	return all
+}
+
+// Made says whether a lies in memory that was made in the recording.
+func (r *Recording) Made(a *Array) bool {
+	u := r.uses[a.Buffer()]
+	return u != nil && u.inside
+}
+
+// begin opens an operation, which end closes.
+func (r *Recording) begin() error {
+	r.mu.Lock()
+	if r.ended {
+		r.mu.Unlock()
+		return &weir.Error{Op: "tensor.Recording", Kind: weir.KindLogic, Message: "the recording has ended; its context is of no use any more", Err: weir.ErrClosed}
+	}
+	r.nodes = append(r.nodes, graph.Node{})
+	return nil
+}
+
+// end closes an operation. One that failed is none.
+func (r *Recording) end(err error) error {
+	last := len(r.nodes) - 1
+	if err != nil || len(r.nodes[last].Steps) == 0 {
+		r.nodes[last].Steps = nil
+	}
+	r.mu.Unlock()
+	return err
+}
+
+// record is lease of an operation that is recorded.
+func (r *Recording) record(do func(*operation) error) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	x := &operation{recording: r, acc: buffer.BeginRecording(r)}
+	err := do(x)
+	return r.end(join(err, x.acc.End()))
+}
+
+// Memory and Opened are of buffer.Recorder.
+func (r *Recording) Memory() *buffer.Memory { return r.memory }
+
+func (r *Recording) Opened(b *buffer.Buffer, write bool) {
+	i := len(r.nodes) - 1
+	n := &r.nodes[i]
+	u := r.uses[b]
+	if u == nil {
+		u = &uses{writer: -1}
+		r.uses[b] = u
+		r.outside = append(r.outside, b)
+	}
+	after := func(k int) {
+		if k >= 0 && k != i && !slices.Contains(n.After, k) {
+			n.After = append(n.After, k)
+		}
+	}
+	after(u.writer)
+	if !write {
+		u.readers = append(u.readers, i)
+		return
+	}
+	for _, k := range u.readers {
+		after(k)
+	}
+	u.writer, u.readers, u.written = i, u.readers[:0], true
+}
+
+// step adds a submission to the operation that is open.
+func (r *Recording) step(product bool, submit func(driver.Stream, driver.BLAS) error) {
+	n := &r.nodes[len(r.nodes)-1]
+	n.Steps = append(n.Steps, graph.Step{Product: product, Submit: submit})
+}
+
+func (r *Recording) gemm(p *blas.Product) {
+	g := *p
+	r.step(true, func(s driver.Stream, h driver.BLAS) error { return h.Gemm(s, &g) })
+}
+
+func (r *Recording) groups(all []blas.Group) {
+	all = slices.Clone(all)
+	for i := range all {
+		g := &all[i]
+		g.As, g.Bs, g.Cs = slices.Clone(g.As), slices.Clone(g.Bs), slices.Clone(g.Cs)
+	}
+	r.step(true, func(s driver.Stream, h driver.BLAS) error { return h.GemmGroups(s, all) })
+}
+
+// tape is the stream of an operation that is recorded. Operations call no methods
+// but these.
+type tape struct {
+	driver.Stream
+	r *Recording
+}
+
+func (t tape) Launch(k *driver.Kernel) error {
+	own := *k
+	for _, v := range []*driver.View{&own.Out, &own.A, &own.B} {
+		v.Shape, v.Strides = slices.Clone(v.Shape), slices.Clone(v.Strides)
+	}
+	t.r.step(false, func(s driver.Stream, _ driver.BLAS) error { return s.Launch(&own) })
+	return nil
+}
+
+func (t tape) Zero(dst driver.Ptr, bytes int64) error {
+	t.r.step(false, func(s driver.Stream, _ driver.BLAS) error { return s.Zero(dst, bytes) })
+	return nil
+}
+
+func (t tape) CopyIn(driver.Ptr, []byte) error {
+	return t.r.refuse("tensor", "a copy from host memory")
+}
+
+func (t tape) CopyOut([]byte, driver.Ptr) error {
+	return t.r.refuse("tensor", "a copy to host memory waits for the device")
+}
+
+func (t tape) CopyPeer(driver.Ptr, int, driver.Ptr, int, int64) error {
+	return t.r.refuse("tensor", "a copy between devices")
+}
+
+// empty makes an array of the recording.
+func (r *Recording) empty(op string, m *buffer.Memory, dt DType, shape []int64, bytes int64) (*Array, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m != r.memory {
+		return nil, r.refuse(op, fmt.Sprintf("its result is on %s; a graph of %s has none of another device", m.Resources().Device(), r.memory.Resources().Device()))
+	}
+	owner, err := r.arrays.take(m, bytes)
+	if err != nil {
+		return nil, err
+	}
+	r.uses[owner.Buffer()] = &uses{inside: true, writer: -1}
+	return &Array{root: owner, dtype: dt, layout: rowMajor(shape)}, nil
+}
+
+// Arrays are the memory of recordings that are launched one after the other: a
+// later one takes the same again, as far as it fits. It belongs to one goroutine at
+// a time.
+type Arrays struct {
+	all  []*Array
+	free map[int64][]*Array // by size, in the order in which they were made
+}
+
+// again has a recording begin with all that there is.
+func (x *Arrays) again() {
+	x.free = map[int64][]*Array{}
+	for _, a := range x.all {
+		n := a.own.Bytes()
+		x.free[n] = append(x.free[n], a)
+	}
+}
+
+func (x *Arrays) take(m *buffer.Memory, bytes int64) (*Array, error) {
+	if spare := x.free[bytes]; len(spare) > 0 {
+		x.free[bytes] = spare[1:]
+		return spare[0], nil
+	}
+	a := &Array{dtype: Int32, layout: rowMajor([]int64{bytes / 4}), kept: true}
+	if err := m.Init(&a.own, bytes); err != nil {
+		return nil, err
+	}
+	x.all = append(x.all, a)
+	return a, nil
+}
+
+// All are the arrays that own the memory.
+func (x *Arrays) All() []*Array { return x.all }
+
+// Free gives the memory back; nothing that was recorded runs or will.
+func (x *Arrays) Free() error {
+	errs := make([]error, len(x.all))
+	for i, a := range x.all {
+		errs[i] = a.own.Free()
+	}
+	x.all, x.free = nil, nil
+	return join(errs...)
+}
