@@ -76,6 +76,7 @@ type waits[T any] struct {
 	ops     []*operation[T]             // that wait for the phase
 	inPlace *operation[T]               // that waits for prev to be quiet
 	by      *operation[T]               // that stepped aside and is to write
+	held    *Log[T]                     // that is to write, and was held when it was asked to
 }
 
 // awaited has a place for those who wait.

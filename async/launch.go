@@ -296,6 +296,9 @@ func (l *Log[T]) launch(ctx context.Context, v level) {
 		if r.op == nil { // it failed before its turn
 			continue
 		}
+		if l.held && r.cause == nil && !r.ready() {
+			r.cause = l.early(r)
+		}
 		if r.cause == nil && l.step(*r) {
 			*r = record[T]{}
 			continue
@@ -322,6 +325,12 @@ func (l *Log[T]) launch(ctx context.Context, v level) {
 	}
 	l.close()
 	w.open = false
+}
+
+// early is why a held log cannot launch a record now.
+func (l *Log[T]) early(r *record[T]) error {
+	return l.refuse(&weir.Error{Op: r.op.Name(), Kind: weir.KindLogic, Site: r.site.String(), Err: weir.ErrNotRecordable,
+		Message: "it waits for " + aside[T]{&operation[T]{record: *r}}.text()})
 }
 
 // tell makes known what is over.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -62,6 +63,9 @@ type Log[T any] struct {
 	top    uint64                    // the highest level ever given
 	floor  uint64                    // the lowest of this window
 
+	held    bool  // it was made to be launched as a whole, and is not yet
+	refused error // the first wait for what it is to launch
+
 	window window[T] // of who has the baton
 }
 
@@ -113,6 +117,59 @@ func NewLog[T any](base context.Context, arena string, with Launcher[T]) *Log[T]
 		with = oneByOne[T]{}
 	}
 	return &Log[T]{arena: arena, base: base, launcher: with, aside: map[*operation[T]]struct{}{}}
+}
+
+// NewHeldLog makes a log whose operations are not launched until Launch has all of
+// them launched, as one set, by its caller and under its context. Who waits before
+// that for a value that they make would wait for ever: it is an ErrNotRecordable,
+// and so is an operation that needs what is not written yet.
+func NewHeldLog[T any](base context.Context, arena string, with Launcher[T]) *Log[T] {
+	l := NewLog(base, arena, with)
+	l.held, l.baton = true, true
+	return l
+}
+
+// Launch has a held log launch what was asked for. Afterwards it is like any other.
+// The error is the first wait that was refused.
+func (l *Log[T]) Launch(ctx context.Context) error {
+	_ = l.run(ctx) // which never fails
+	order.Lock()
+	defer order.Unlock()
+	l.held = false
+	return l.refused
+}
+
+type heldKey struct{}
+
+// Under is ctx for who is to ask of a held log: tasks cannot be started under it.
+func (l *Log[T]) Under(ctx context.Context) context.Context {
+	return context.WithValue(ctx, heldKey{}, func(t *scheduler.Task, name string) error {
+		order.Lock()
+		defer order.Unlock()
+		return l.refuse(&weir.Error{Op: "async.Go", Kind: weir.KindLogic, Site: t.Site().String(), Err: weir.ErrNotRecordable,
+			Message: fmt.Sprintf("task %q cannot be started by a program that is recorded", name)})
+	})
+}
+
+// refuse answers why what is asked of a held log cannot be. It is called under order.
+func (l *Log[T]) refuse(why error) error {
+	if l.refused == nil {
+		l.refused = why
+	}
+	return why
+}
+
+// holds is the refusal to wait for what a held log is to launch, or nil. It is
+// called under order.
+func (e *epoch[T]) holds(op string) error {
+	for e != nil && e.phase == passed {
+		e = e.prev
+	}
+	if e == nil || e.phase != pending || e.waits == nil || e.waits.held == nil || !e.waits.held.held {
+		return nil
+	}
+	return e.waits.held.refuse(&weir.Error{Op: op, Kind: weir.KindLogic, Err: weir.ErrNotRecordable,
+		Message: fmt.Sprintf("%v is recorded and not computed; a program that is recorded cannot wait for it", e.of)})
 }
 
 // Make asks for a new value of others and answers it. It does not wait, but for
@@ -193,7 +250,7 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 		}
 	}
 	order.Lock()
-	for l.queue.len() >= MaxQueued && cause == nil && !l.launches(ctx) {
+	for l.queue.len() >= MaxQueued && cause == nil && !l.held && !l.launches(ctx) {
 		cause = l.room(ctx)
 	}
 	if l.closed && cause == nil {
@@ -204,6 +261,12 @@ func (l *Log[T]) ask(ctx context.Context, s scheduler.Scheduler, at callers.Site
 		out = v.write()
 		if v.root != nil {
 			under = v.root.write()
+		}
+	}
+	if l.held { // nobody waits for them
+		out.awaited().held = l
+		if under != nil {
+			under.awaited().held = l
 		}
 	}
 	r := l.queue.add()

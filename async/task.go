@@ -30,6 +30,10 @@ func Go(ctx context.Context, name string, fn func(ctx context.Context) error, ga
 	if t.Refused() != nil {
 		return t
 	}
+	if refuse, held := ctx.Value(heldKey{}).(func(*scheduler.Task, string) error); held {
+		t.Refuse(refuse(t, name))
+		return t
+	}
 	if s, err := runtime.Scheduler(ctx); err != nil {
 		t.Refuse(err)
 	} else {

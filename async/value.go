@@ -156,6 +156,12 @@ func (e *epoch[T]) await(ctx context.Context, op string, after func()) (x T, err
 		order.Unlock()
 		return x, e.itself(op, t, "the writer that is to write what it waits for")
 	}
+	if err := e.holds(op); err != nil {
+		e.letGo()
+		after()
+		order.Unlock()
+		return x, err
+	}
 	w := e.push(ctx)
 	order.Unlock()
 	_, delivered, err := w.Wait(ctx, reading[T]{e})

@@ -57,6 +57,9 @@ func (w *Writer[T]) Await(ctx context.Context) (x T, err error) {
 		if err := w.waitsForItself(ctx, op); err != nil {
 			return x, err
 		}
+		if err := e.prev.holds(op); err != nil {
+			return x, err
+		}
 		turn := e.push(ctx)
 		e.turn = turn
 		order.Unlock()

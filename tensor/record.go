@@ -113,9 +113,9 @@ func (r *Recording) Outside() []Outside {
 	return all
 }
 
-// Made says whether a lies in memory that was made in the recording.
-func (r *Recording) Made(a *Array) bool {
-	u := r.uses[a.Buffer()]
+// Made says whether the buffer was made in the recording.
+func (r *Recording) Made(b *buffer.Buffer) bool {
+	u := r.uses[b]
 	return u != nil && u.inside
 }
 
@@ -274,6 +274,16 @@ func (x *Arrays) take(m *buffer.Memory, bytes int64) (*Array, error) {
 	}
 	x.all = append(x.all, a)
 	return a, nil
+}
+
+// Like makes one of a's shape, element type and device, for results of programs that
+// are run and not launched.
+func (x *Arrays) Like(a *Array) (*Array, error) {
+	owner, err := x.take(a.memory(), max(a.size(), 1)*a.dtype.Size())
+	if err != nil {
+		return nil, err
+	}
+	return &Array{root: owner, dtype: a.dtype, layout: rowMajor(a.shape())}, nil
 }
 
 // All are the arrays that own the memory.

@@ -2,9 +2,11 @@ package flow
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/async"
 	"github.com/weirgo/weir/internal/callers"
 	"github.com/weirgo/weir/tensor"
 )
@@ -22,11 +24,16 @@ import (
 //
 //go:noinline
 func Apply(ctx context.Context, name string, fn func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error), inputs ...*Value) *Value {
+	if r := recorderOf(ctx); r != nil { // whatever it submits, it would to a stream
+		why := r.Refuse(fmt.Sprintf("flow.Apply %q", name), "it is not known to be recordable")
+		return async.Poisoned[*tensor.Array](name, callers.At(callers.PCs()), why)
+	}
 	return ask(ctx, applied(name, fn), inputs...)
 }
 
 // ApplyAt is Apply on behalf of whoever called at that site. It is for packages of
-// this module, as is MatMulAt.
+// this module, as is MatMulAt, whose functions submit through package tensor alone, so
+// that they can be recorded.
 func ApplyAt(ctx context.Context, at callers.Site, name string, fn func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error), inputs ...*Value) *Value {
 	return askAt(ctx, at, applied(name, fn), inputs...)
 }

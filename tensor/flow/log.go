@@ -20,6 +20,7 @@ type operation = async.Operation[*tensor.Array]
 type log struct {
 	*async.Log[*tensor.Array]
 	base context.Context
+	held bool // it is a recorder's
 	counts
 }
 
@@ -41,6 +42,9 @@ func (l *log) Live() []runtime.Leak { return nil }
 
 // Flush waits until what was asked for so far is launched, or stepped aside.
 func (l *log) Flush(ctx context.Context) uint64 {
+	if l.held { // there is nothing to free in a scope of a program that is recorded
+		return 0
+	}
 	n := l.Returned() // before the turn below: they are launched then
 	if s, err := runtime.Scheduler(ctx); err == nil {
 		_ = l.Turn(l.base, s, nothing{}).Wait(ctx)
@@ -54,8 +58,11 @@ type nothing struct{}
 func (nothing) Name() string                                                   { return "flow.Flush" }
 func (nothing) Launch(context.Context, []*tensor.Array) (*tensor.Array, error) { return nil, nil }
 
-// here answers the log of ctx's device.
+// here answers the log of ctx's device, or of the program that is recorded under ctx.
 func here(ctx context.Context) (*log, error) {
+	if r := recorderOf(ctx); r != nil {
+		return r.log, nil
+	}
 	r, err := runtime.Here(ctx)
 	if err != nil {
 		return nil, err

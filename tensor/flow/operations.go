@@ -28,7 +28,12 @@ var (
 	copyInto  = &made{name: "flow.CopyInto", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
 		return in[1], tensor.CopyInto(ctx, in[1], in[0])
 	}}
-	free = &made{name: "flow.Free", launch: func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { return nil, in[0].Free() }}
+	free = &made{name: "flow.Free", launch: func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) {
+		if r := recorderOf(ctx); r != nil && !r.Made(in[0].Buffer()) {
+			return nil, r.Refuse("flow.Free", "its array was not made in the program, and is gone after one replay")
+		}
+		return nil, in[0].Free()
+	}}
 )
 
 // view is an operation that launches nothing.
@@ -166,6 +171,13 @@ func To(ctx context.Context, a *Value, d runtime.Device) *Value {
 //go:noinline
 func SVD(ctx context.Context, a *Value, opts ...tensor.SVDOption) (u, s, vh *Value) {
 	u, s, vh = async.New[*tensor.Array]("flow.SVD: u"), async.New[*tensor.Array]("flow.SVD: s"), async.New[*tensor.Array]("flow.SVD: vh")
+	if r := recorderOf(ctx); r != nil {
+		why, at := r.Refuse("flow.SVD", "it waits for the device"), callers.At(callers.PCs())
+		for _, v := range []**Value{&u, &s, &vh} {
+			*v = async.Poisoned[*tensor.Array]("flow.SVD", at, why)
+		}
+		return u, s, vh
+	}
 	if a == nil {
 		a = async.Poisoned[*tensor.Array]("flow.SVD", callers.At(callers.PCs()), present("flow.SVD", []*Value{nil}))
 	}
