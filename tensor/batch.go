@@ -12,6 +12,7 @@ import (
 	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/provider/blas"
+	"github.com/weirgo/weir/stream"
 )
 
 // GemmBatchInto computes c[i] = alpha·a[i]·b[i] + beta·c[i] for every i, each as
@@ -207,6 +208,9 @@ func (x *batch) together(ctx context.Context, op string) error {
 	if len(x.alone) == len(x.members) {
 		return nil
 	}
+	if recordingOf(ctx) != nil {
+		return x.apartByForm(ctx, op)
+	}
 	first := &x.members[0]
 	m, err := multiply(ctx, written(first.a.array, first.b.array, first.c.array), first.c.array)
 	if err != nil {
@@ -218,6 +222,52 @@ func (x *batch) together(ctx context.Context, op string) error {
 	x.submitted = true
 	x.gather()
 	return m.end(x.submit(&m))
+}
+
+// apartByForm is together of what is recorded, with an operation for each form: a
+// graph has no launch for several, and those of one operation are one after another.
+func (x *batch) apartByForm(ctx context.Context, op string) error {
+	done := make([]bool, len(x.members))
+	for _, i := range x.alone {
+		done[i] = true
+	}
+	for i := range x.members {
+		if done[i] {
+			continue
+		}
+		first := &x.members[i]
+		m, err := multiply(ctx, stream.After{}, first.c.array)
+		if err != nil {
+			return err
+		}
+		x.forget()
+		for k := i; k < len(x.members); k++ {
+			n := &x.members[k]
+			if done[k] || n.form() != first.form() {
+				continue
+			}
+			done[k] = true
+			for _, at := range n.at {
+				if at < 0 {
+					continue
+				}
+				if o := &x.opened[at]; o.write {
+					o.ptr = m.acc.Write(o.buffer)
+				} else {
+					o.ptr = m.acc.Read(o.buffer)
+				}
+				if m.acc.Err() != nil {
+					return m.endAs(nil, func(err error) error { return ofMember(op, n.number, err) })
+				}
+			}
+			x.addToGroup(n)
+		}
+		x.submitted = true
+		if err := m.end(x.submit(&m)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // open opens every buffer, and answers the first member that uses one which was
@@ -257,22 +307,34 @@ func (x *batch) gather() {
 			next++
 			continue
 		}
-		m := &x.members[i]
-		size := driver.Ptr(m.c.array.dtype.Size())
-		var ptr [3]driver.Ptr
-		for k, operand := range [...]*matrix{&m.a, &m.b, &m.c} {
-			if m.at[k] >= 0 {
-				ptr[k] = x.opened[m.at[k]].ptr + driver.Ptr(operand.offset)*size
-			}
-		}
-		x.group(m).add(m.at, ptr)
+		x.addToGroup(&x.members[i])
 	}
+}
+
+func (x *batch) addToGroup(m *member) {
+	size := driver.Ptr(m.c.array.dtype.Size())
+	var ptr [3]driver.Ptr
+	for k, operand := range [...]*matrix{&m.a, &m.b, &m.c} {
+		if m.at[k] >= 0 {
+			ptr[k] = x.opened[m.at[k]].ptr + driver.Ptr(operand.offset)*size
+		}
+	}
+	x.group(m).add(m.at, ptr)
+}
+
+func (m *member) form() form {
+	d := m.description()
+	return formOf(&d, m.precision)
+}
+
+func formOf(d *blas.Product, p Precision) form {
+	return form{d.DType, p, d.OpA, d.OpB, d.M, d.N, d.K, d.LDA, d.LDB, d.LDC, d.Alpha, d.Beta}
 }
 
 // group is the one of m's form.
 func (x *batch) group(m *member) *group {
 	d := m.description()
-	f := form{d.DType, m.precision, d.OpA, d.OpB, d.M, d.N, d.K, d.LDA, d.LDB, d.LDC, d.Alpha, d.Beta}
+	f := formOf(&d, m.precision)
 	if x.latest < len(x.groups) && x.is == f {
 		return &x.groups[x.latest]
 	}
@@ -344,20 +406,26 @@ func (g *group) strided(l *multiplication) error {
 
 // giveBack forgets everything but the memory.
 func (x *batch) giveBack() {
+	x.forget()
 	clear(x.buffers)
-	clear(x.places)
 	clear(x.members)
 	clear(x.operands)
 	clear(x.contended)
 	clear(x.opened)
+	x.members, x.operands, x.contended = x.members[:0], x.operands[:0], x.contended[:0]
+	x.opened, x.alone = x.opened[:0], x.alone[:0]
+	x.submitted = false
+	batches.Put(x)
+}
+
+// forget forgets the groups.
+func (x *batch) forget() {
+	clear(x.places)
 	clear(x.calls)
 	for i := range x.groups {
 		g := &x.groups[i]
 		*g = group{Group: blas.Group{As: g.As[:0], Bs: g.Bs[:0], Cs: g.Cs[:0]}}
 	}
-	x.members, x.operands, x.contended = x.members[:0], x.operands[:0], x.contended[:0]
-	x.opened, x.alone = x.opened[:0], x.alone[:0]
 	x.groups, x.calls = x.groups[:0], x.calls[:0]
-	x.latest, x.submitted = 0, false
-	batches.Put(x)
+	x.latest = 0
 }

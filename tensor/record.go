@@ -279,6 +279,9 @@ func (x *Arrays) take(m *buffer.Memory, bytes int64) (*Array, error) {
 // Like makes one of a's shape, element type and device, for results of programs that
 // are run and not launched.
 func (x *Arrays) Like(a *Array) (*Array, error) {
+	if err := a.usable("tensor.Arrays", "a"); err != nil {
+		return nil, err
+	}
 	owner, err := x.take(a.memory(), max(a.size(), 1)*a.dtype.Size())
 	if err != nil {
 		return nil, err
