@@ -8,6 +8,7 @@
 //	06-task              a task that submits work of its own
 //	07-deadline          give up in time
 //	08-two-devices       a pipeline over two devices
+//	09-graph             record a computation once and replay it
 //
 // Run one from the module's root, as in
 //

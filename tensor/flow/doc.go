@@ -31,6 +31,11 @@
 // and the Readers and Writers of tasks, are of the one value alone. Views that were
 // made elsewhere (async.Of of a view) are values by themselves.
 //
+// Graphs: Record has a program's operations recorded, and Replay does all of them
+// with one launch, on a device that has graphs; where it has none, or where an
+// operation cannot be recorded, it runs the program, and Reason says why. What a
+// graph makes belongs to the graph, until Close.
+//
 // Concurrency: everything may be called by several goroutines at once; the order
 // of operations is that of their calls.
 package flow

@@ -274,15 +274,15 @@ func (g *Graph) launch(ctx context.Context, e *entry) error {
 	for _, b := range e.made {
 		acc.Write(b)
 	}
-	return g.submit(s, &acc, e.graph.Launch)
+	return g.submit(s, &acc, e.graph)
 }
 
-// submit submits to s what comes after all that the graph's memory was used for,
-// ends the access and gives s back.
-func (g *Graph) submit(s stream.Stream, acc *buffer.Access, launch func(driver.Stream) error) error {
+// submit submits work, or nothing, to s, behind all that the graph's memory was used
+// for, ends the access and gives s back.
+func (g *Graph) submit(s stream.Stream, acc *buffer.Access, work driver.Graph) error {
 	var err error
 	if acc.Err() == nil {
-		err = g.submitTo(s, launch)
+		err = g.submitTo(s, work)
 	}
 	ended := acc.End()
 	last, failed := s.Tail() // which End recorded
@@ -290,18 +290,18 @@ func (g *Graph) submit(s stream.Stream, acc *buffer.Access, launch func(driver.S
 	return cmp.Or(err, ended, failed, s.Release())
 }
 
-func (g *Graph) submitTo(s stream.Stream, launch func(driver.Stream) error) error {
+func (g *Graph) submitTo(s stream.Stream, work driver.Graph) error {
 	if err := s.Wait(g.last); err != nil {
 		return err
 	}
-	if launch == nil {
+	if work == nil {
 		return nil
 	}
 	d, err := s.Submit()
 	if err != nil {
 		return err
 	}
-	return launch(d)
+	return work.Launch(d)
 }
 
 // run asks for the program's operations, has them launched and copies what they made
@@ -364,6 +364,7 @@ func (g *Graph) Close() error {
 	if live, err := runtime.Use(g.resources, runtime.StageProvider, newGraphs); err == nil {
 		live.remove(g)
 	}
+	g.inputs, g.program = nil, nil // nobody is kept from being garbage by a closed graph
 	return g.giveBack()
 }
 

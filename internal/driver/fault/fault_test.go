@@ -47,8 +47,29 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return wrap(t, host.New(host.Options{}))
+	return wrap(t, graphed{host.New(host.Options{})})
 }
+
+// graphed is the host family with graphs of nothing.
+type graphed struct{ driver.Family }
+
+func (f graphed) Open(ordinal int) (driver.Device, error) {
+	d, err := f.Family.Open(ordinal)
+	return graphedDevice{d}, err
+}
+
+type graphedDevice struct{ driver.Device }
+
+func (d graphedDevice) Kill(cause error) { d.Device.(interface{ Kill(error) }).Kill(cause) }
+
+func (d graphedDevice) Capture([]driver.Stream, func() error) (driver.Graph, error) {
+	return nothing{d.Device}, d.Err()
+}
+
+type nothing struct{ d driver.Device }
+
+func (g nothing) Launch(driver.Stream) error { return g.d.Err() }
+func (g nothing) Destroy() error             { return g.d.Err() }
 
 func wrap(t *testing.T, inner driver.Family) *world {
 	t.Helper()
@@ -191,6 +212,12 @@ func (w *world) make(call fault.Call) error {
 		return w.solver.SVD(w.stream, &driver.SVD{DType: dtype.Float64, LDA: 1, LDU: 1, LDVH: 1})
 	case fault.SolverDestroy:
 		return must(w.device.NewSolver()).Destroy()
+	case fault.DeviceCapture:
+		return second(w.device.Capture([]driver.Stream{w.stream}, func() error { return nil }))
+	case fault.GraphLaunch:
+		return must(w.device.Capture([]driver.Stream{w.stream}, func() error { return nil })).Launch(w.stream)
+	case fault.GraphDestroy:
+		return must(w.device.Capture([]driver.Stream{w.stream}, func() error { return nil })).Destroy()
 	}
 	panic("no call " + string(call))
 }
