@@ -185,7 +185,8 @@ func (g *Graph) Reason() error {
 // before and after.
 //
 // Inputs are of the number, shapes, element types and device that were recorded, or
-// it is an ErrArgument that says which is not; freed ones are an ErrClosed. Where
+// it is an ErrArgument that says which is not; freed ones are an ErrClosed, and what
+// another goroutine has open at the moment is an ErrBusy, as for operations. Where
 // other inputs lie elsewhere in memory than before, the program is recorded for
 // them, and a few of such recordings are kept. It waits, under ctx, as an operation
 // does, and for replays before it to be submitted.

@@ -345,6 +345,9 @@ func TestReplaysOfSeveralGoroutinesAreOneAfterTheOther(t *testing.T) {
 			mine := must(tensor.Full(ctx, complex(float64(k), 0), tensor.Float64, n, n))
 			for range 10 {
 				outs, err := g.Replay(ctx, mine, one)
+				if errors.Is(err, weir.ErrBusy) { // another one reads an output at this moment
+					continue
+				}
 				if err != nil {
 					t.Error(err)
 					return

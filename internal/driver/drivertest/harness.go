@@ -44,6 +44,7 @@ func Run(t *testing.T, h Harness) {
 		{"Gemm", gemmTests()},
 		{"SVD", svdTests()},
 		{"Handle", handleTests},
+		{"Capture", captureTests},
 		{"Misuse", misuseTests},
 		{"Stress", stressTests},
 		{"Death", slices.Concat(deathTests, markDeathTests)},

@@ -235,7 +235,7 @@ func TestCallsAreTheMethodsThatAnswerAnError(t *testing.T) {
 	var want []fault.Call
 	for _, i := range []reflect.Type{
 		reflect.TypeFor[driver.Family](), reflect.TypeFor[driver.Device](), reflect.TypeFor[driver.Stream](),
-		reflect.TypeFor[driver.Event](), reflect.TypeFor[driver.Mark](), reflect.TypeFor[driver.Pool](), reflect.TypeFor[driver.BLAS](), reflect.TypeFor[driver.Solver](),
+		reflect.TypeFor[driver.Event](), reflect.TypeFor[driver.Mark](), reflect.TypeFor[driver.Pool](), reflect.TypeFor[driver.BLAS](), reflect.TypeFor[driver.Solver](), reflect.TypeFor[driver.Graph](),
 	} {
 		for m := range i.Methods() {
 			if n := m.Type.NumOut(); n > 0 && m.Type.Out(n-1) == fail {
