@@ -80,8 +80,8 @@ cuda-test: cuda.env simcuda
 kernels:
 	csrc/kernels/build.sh
 
-# All that a GPU machine without Go needs, in build/gpu-bundle.tar.gz. There:
-#   tar -xzf gpu-bundle.tar.gz && weir-gpu/run.sh results
+# All that a GPU machine without Go needs, in build/gpu-bundle.tar.xz. There:
+#   tar -xJf gpu-bundle.tar.xz && weir-gpu/run.sh results
 gpu-bundle: cuda.env
 	csrc/gpu/bundle.sh
 

@@ -158,6 +158,7 @@ func (oneByOne[T]) LaunchAll(ctx context.Context, level []Launch[T]) {
 	}
 }
 
+func (oneByOne[T]) Together() bool    { return false }
 func (oneByOne[T]) Scarce(error) bool { return false }
 
 // run is the task that has the baton.
@@ -172,6 +173,10 @@ func (l *Log[T]) run(ctx context.Context) error {
 	order.Lock()
 	for l.gather() {
 		l.fill()
+		if !l.launcher.Together() {
+			l.launchInOrder(ctx)
+			continue
+		}
 		for i := range l.window.levels {
 			if l.launch(ctx, l.window.levels[i]); l.window.scarce {
 				l.launchInOrder(ctx)
@@ -353,8 +358,19 @@ func (l *Log[T]) prepare() {
 	}
 	for i := range w.failed {
 		f := &w.failed[i]
-		f.cause = w.records[f.record].poison(f.cause)
+		f.cause = w.records[f.record].poisonOf(f.cause)
 	}
+}
+
+// poisonOf is poison of a failure that may be anybody's: if asking it panics, that is
+// the failure.
+func (r *record[T]) poisonOf(cause error) (p *Poison) {
+	defer func() {
+		if v := recover(); v != nil {
+			p = &Poison{Op: r.op.Name(), Cause: panicked(r.op.Name(), fmt.Sprintf("its error panicked: %v", v), nil), site: r.site}
+		}
+	}()
+	return r.poison(cause)
 }
 
 // publishOver makes known what was prepared. It is called under order.
@@ -455,7 +471,7 @@ func (l *Log[T]) close() {
 func (l *Log[T]) finish(x *Launch[T]) {
 	r := &l.window.records[x.record]
 	if x.err != nil {
-		x.err = r.poison(x.err)
+		x.err = r.poisonOf(x.err)
 		return
 	}
 	if r.kind == makes && r.out.of.root != nil {

@@ -28,6 +28,8 @@ type script struct {
 
 func (s *script) Scarce(error) bool { return false }
 
+func (s *script) Together() bool { return true }
+
 func (s *script) LaunchAll(ctx context.Context, level []async.Launch[int]) {
 	var names []string
 	for i := range level {

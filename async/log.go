@@ -27,6 +27,9 @@ type Operation[T any] interface {
 // Launcher launches operations that need nothing of each other, in any order and
 // together where it can. It calls Made, Fail or Alone of each.
 type Launcher[T any] interface {
+	// Together says whether it launches operations together: if not, there are no
+	// levels, and each is launched by itself in the order of the calls.
+	Together() bool
 	LaunchAll(ctx context.Context, level []Launch[T])
 	// Scarce says whether err, of an operation that was launched alone, is of
 	// something that others give back, as memory is: then what is left of the window is

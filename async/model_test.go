@@ -723,3 +723,5 @@ func TestUnderThePoolProgramsComeOutAsIfExecutedInCallOrder(t *testing.T) {
 }
 
 func (l atRandom) Scarce(error) bool { return false }
+
+func (l atRandom) Together() bool { return true }

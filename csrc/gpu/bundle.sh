@@ -1,12 +1,12 @@
 #!/bin/sh
-# Packs what a GPU machine without Go needs into build/gpu-bundle.tar.gz: test
+# Packs what a GPU machine without Go needs into build/gpu-bundle.tar.xz: test
 # binaries with the cuda tag and what they read, the command, run.sh and run.py. It needs
 # what make cuda needs, and nothing of it goes into the bundle but Weir's own
 # code. Run it as make gpu-bundle.
 set -eu
 cd "$(dirname "$0")/../.."
 
-packages="internal/driver/cuda internal/devicetest csrc/floor provider provider/blas provider/solver buffer runtime profile tensor tensor/flow tensor/grad async scheduler stream bench"
+packages="internal/driver/cuda internal/graph internal/devicetest csrc/floor provider provider/blas provider/solver buffer runtime profile tensor tensor/flow tensor/grad async scheduler stream bench"
 most=$((60 << 20)) # bytes of the bundle
 
 . ./build/cuda.env
@@ -25,8 +25,10 @@ cp csrc/gpu/run.sh csrc/gpu/run.py "$work/weir-gpu/"
 cp -r examples/data "$work/weir-gpu/"
 git describe --always --dirty 2>/dev/null >"$work/weir-gpu/version" || echo unknown >"$work/weir-gpu/version"
 
-tar -C "$work" -czf build/gpu-bundle.tar.gz.new weir-gpu
-mv build/gpu-bundle.tar.gz.new build/gpu-bundle.tar.gz
-bytes=$(wc -c <build/gpu-bundle.tar.gz)
-echo "build/gpu-bundle.tar.gz: $bytes bytes"
+# The binaries have most of their code in common: a dictionary as long as several of
+# them makes half of it.
+tar -C "$work" -cf - weir-gpu | xz --lzma2=preset=4,dict=96MiB >build/gpu-bundle.tar.xz.new
+mv build/gpu-bundle.tar.xz.new build/gpu-bundle.tar.xz
+bytes=$(wc -c <build/gpu-bundle.tar.xz)
+echo "build/gpu-bundle.tar.xz: $bytes bytes"
 [ "$bytes" -le "$most" ] || { echo "gpu-bundle: that is more than $most" >&2; exit 1; }

@@ -477,7 +477,7 @@ func TestReplayingHoldsNoMoreThanTheFirst(t *testing.T) {
 		in := []*tensor.Array{x, y}
 		must(g.Replay(ctx, in[i%2], in[(i+1)%2]))
 	}
-	if after := m.Stats(); after.Used != before.Used || after.Buffers != before.Buffers || g.Reason() == nil && after.Held > before.Held {
+	if after := m.Stats(); after.Used > before.Used || after.Buffers > before.Buffers || g.Reason() == nil && after.Held > before.Held {
 		t.Errorf("after 1000 replays there is %+v; before, %+v", after, before)
 	}
 }

@@ -52,7 +52,7 @@ func newLauncher(r *runtime.Resources, c *counts) *launcher {
 
 // LaunchAll launches a level.
 func (l *launcher) LaunchAll(ctx context.Context, level []async.Launch[*tensor.Array]) {
-	if !l.lowering.Separate && !l.lowering.Reproducible && several(level) {
+	if several(level) {
 		l.products(ctx, level)
 	}
 	for i := range level {
@@ -76,6 +76,9 @@ func several(level []async.Launch[*tensor.Array]) bool {
 	}
 	return false
 }
+
+// Together says whether operations share launches.
+func (l *launcher) Together() bool { return !l.lowering.Separate && !l.lowering.Reproducible }
 
 // Scarce says whether err is that there is no memory.
 func (l *launcher) Scarce(err error) bool { return errors.Is(err, weir.ErrOutOfMemory) }
