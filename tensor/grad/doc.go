@@ -24,7 +24,9 @@
 // the real part. Integers have no gradients.
 //
 // Contributions of the uses of a node are added in an order that the graph alone
-// decides (VJP says which), so that results are the same bit for bit.
+// decides (VJP says which), so that results are the same bit for bit: on the host
+// device always, on a GPU with runtime.Lowering.Reproducible, since its library may
+// round a product in a batch otherwise than one by itself.
 //
 // Nothing here fails or waits, as in flow. Poison of a step forward names flow's
 // operation, and that of its step back grad's, both with the line that asked for

@@ -121,6 +121,7 @@ func (s *stream) submit(op string, w *work) error {
 		s.finished.Add(1)
 	case !s.dev.handOver && w.small() && s.here(w):
 		s.finished.Add(1)
+		w.tell()
 	default:
 		w.keep()
 		s.mu.Lock()
@@ -184,15 +185,16 @@ func (s *stream) drain() {
 
 // work runs the queue and answers a stream to go on with.
 func (s *stream) work() (next *stream) {
+	var w work
 	defer func() {
 		if r := recover(); r != nil {
 			s.dev.active.Add(-1)
 			s.dev.faulted(r)
 			s.finished.Add(1)
+			w.tell()
 			go s.start()
 		}
 	}()
-	var w work
 	for s.next(&w) {
 		if next != nil { // more has come: it must not wait for this
 			go next.start()
@@ -216,6 +218,7 @@ func (s *stream) work() (next *stream) {
 			}
 			s.dev.active.Add(-1)
 			s.finished.Add(1)
+			w.tell()
 		}
 		w = work{} // lets go of what the entry held
 	}
@@ -461,11 +464,12 @@ func (s *stream) CopyOut(dst []byte, src driver.Ptr) error {
 	if !src.Valid() {
 		return s.dev.argument(op, "%d bytes from %#x; expected an address", len(dst), src)
 	}
-	w := &work{kind: doCopyOut, src: src, host: dst, over: make(chan struct{})}
+	over := make(chan struct{})
+	w := &work{kind: doCopyOut, src: src, host: dst, over: over}
 	if err := s.submit(op, w); err != nil {
 		return err
 	}
-	<-w.over // also when it is dropped, so that nothing writes to dst any more
+	<-over // also when it is dropped, so that nothing writes to dst any more
 	if err := s.dev.alive(op); err != nil {
 		return err
 	}

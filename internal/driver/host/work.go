@@ -91,7 +91,6 @@ func (w *work) do() {
 	case doCopyIn:
 		copy(hostmem.Bytes(uintptr(w.dst), int64(len(w.host))), w.host)
 	case doCopyOut:
-		defer close(w.over)
 		copy(w.host, hostmem.Bytes(uintptr(w.src), int64(len(w.host))))
 	case doZero:
 		clear(hostmem.Bytes(uintptr(w.dst), w.bytes))
@@ -102,11 +101,20 @@ func (w *work) do() {
 	}
 }
 
+// tell says to who waits for a copy that it is over: after it was counted as
+// finished, so that he finds the stream idle if nothing came behind it.
+func (w *work) tell() {
+	if w.over != nil {
+		close(w.over)
+		w.over = nil
+	}
+}
+
 // drop lets go of work of a dead device.
 func (w *work) drop() {
 	switch w.kind {
 	case doCopyOut:
-		close(w.over)
+		w.tell()
 	case doGemm:
 		w.blas.let()
 	case doSVD:
