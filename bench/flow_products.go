@@ -79,7 +79,7 @@ func loopCase(env Env, what string, of func(n, count int) products, n, count, st
 	}
 	c.Name = fmt.Sprintf("%d sgemm %s flow.MatMul / C loop over %d streams", count, what, streams)
 	c.Limits = []Limit{{Of: OfRatio, Max: most}}
-	return flowCase(env, c, of, n, count, func(env Env, p products) (*reference, error) { return loopReference(env, p, streams) })
+	return flowCase(env, c, of, n, count, func(env Env, p products) (*reference, error) { return loopReference(env, p, streams, false) })
 }
 
 var flowLargeAmongSmall = Scenario{

@@ -15,8 +15,8 @@ func gpuFlatCases(Env) []Case    { return nil }
 func gpuStartCases(Env) []Case   { return nil }
 func gpuCallsCases(Env) []Case   { return nil }
 
-func batchReference(Env, products) (*reference, error)     { return nil, noFloor() }
-func loopReference(Env, products, int) (*reference, error) { return nil, noFloor() }
+func batchReference(Env, products) (*reference, error)           { return nil, noFloor() }
+func loopReference(Env, products, int, bool) (*reference, error) { return nil, noFloor() }
 
 // noFloor is what floors on a GPU answer.
 func noFloor() error {

@@ -76,9 +76,9 @@ func (x *bed) close() error {
 	return errors.Join(errs...)
 }
 
-// loopReference submits the products one by one over so many streams; what the same
-// costs as a captured graph is a figure.
-func loopReference(env Env, p products, streams int) (*reference, error) {
+// loopReference submits the products one by one over so many streams, or replays what
+// was captured of that; the other way is a figure.
+func loopReference(env Env, p products, streams int, replayed bool) (*reference, error) {
 	x, err := newBed(env, p, streams)
 	if err != nil {
 		return nil, err
@@ -101,12 +101,20 @@ func loopReference(env Env, p products, streams int) (*reference, error) {
 	var sent samples
 	return &reference{
 		run: func() (time.Duration, error) {
-			t, err := program.Run()
+			once := program.Run
+			if replayed {
+				once = func() (floor.Times, error) { return program.Replay(1) }
+			}
+			t, err := once()
 			sent.add(t.Submit, len(steps))
 			return t.Done, err
 		},
 		result: x.result,
 		figures: func() ([]Figure, error) {
+			if replayed {
+				eager, err := attempts(len(steps), program.Run)
+				return []Figure{sent.figure("floor submit"), eager.figure("floor one by one")}, err
+			}
 			replay, err := attempts(len(steps), func() (floor.Times, error) { return program.Replay(1) })
 			return []Figure{sent.figure("floor submit"), replay.figure("floor as a graph")}, err
 		},

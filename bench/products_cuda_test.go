@@ -19,7 +19,7 @@ func TestReferencesOfProductsOnAGPUComputeWhatTheDefinitionSays(t *testing.T) {
 	before := live()
 	for name, p := range kinds {
 		for _, streams := range []int{1, 3} {
-			ref, err := loopReference(env, p, streams)
+			ref, err := loopReference(env, p, streams, false)
 			if err != nil {
 				t.Fatal(err)
 			}

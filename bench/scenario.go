@@ -140,7 +140,7 @@ type Figure struct {
 // Scenarios lists all scenarios in the order in which they run.
 func Scenarios() []Scenario {
 	return []Scenario{gemmLarge, gemmSmall, leases, ledger, reads, waiters, events, tasks, parked, flowSubmit,
-		flowIndependent, flowChain, flowMixed, flowStreams, flowLargeAmongSmall, flowHost,
+		flowIndependent, flowChain, flowMixed, flowReplay, flowStreams, flowLargeAmongSmall, flowHost,
 		gpuGemm, gpuSmall, gpuChain, gpuStreams, gpuCopy, gpuFlat, gpuStart, gpuCalls}
 }
 

@@ -73,12 +73,16 @@ func wait(ctx context.Context, all ...*flow.Value) {
 	}
 }
 
+// reproducible: which products share a launch depends on when they were asked for, and
+// a GPU's library may round them otherwise than one by itself.
+var reproducible = runtime.ResourceOptions{Lowering: runtime.Lowering{Reproducible: true}}
+
 // inOrder is what train answers if every step waits for the one before.
 func inOrder(t *testing.T) []complex128 {
 	t.Helper()
 	var want []complex128
 	t.Run("one lane", func(t *testing.T) {
-		want = train(start(t, runtime.Options{Tasks: scheduler.Options{Lanes: 1}}), true)
+		want = train(start(t, runtime.Options{Tasks: scheduler.Options{Lanes: 1}, ResourceOptions: reproducible}), true)
 	})
 	return want
 }
@@ -87,7 +91,7 @@ func TestResultsAreTheSameUnderEverySchedule(t *testing.T) {
 	want := inOrder(t)
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			ctx := start(t, runtime.Options{Scheduler: scheduler.NewDebug(scheduler.DebugOptions{Seed: seed})})
+			ctx := start(t, runtime.Options{Scheduler: scheduler.NewDebug(scheduler.DebugOptions{Seed: seed}), ResourceOptions: reproducible})
 			if got := train(ctx, false); !slices.Equal(got, want) {
 				t.Errorf("got %v; want %v", got, want)
 			}
@@ -95,12 +99,9 @@ func TestResultsAreTheSameUnderEverySchedule(t *testing.T) {
 	}
 }
 
-// TestResultsAreTheSameFromRunToRun, if that is asked for: which products share a
-// launch depends on when they were asked for, and a GPU's library may round them
-// otherwise than one by itself.
 func TestResultsAreTheSameFromRunToRun(t *testing.T) {
 	want := inOrder(t)
-	ctx := start(t, runtime.Options{ResourceOptions: runtime.ResourceOptions{Lowering: runtime.Lowering{Reproducible: true}}})
+	ctx := start(t, runtime.Options{ResourceOptions: reproducible})
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
