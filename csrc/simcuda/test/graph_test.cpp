@@ -108,6 +108,7 @@ TEST("a wait for a captured event forks, and another joins") {
 	use(0);
 	auto s = stream(), other = stream();
 	auto a = on_device<std::int64_t>({3}, s), b = allocate(8), c = allocate(8);
+	OK(cuStreamSynchronize(s)); // the launch below is on the other stream
 	begin(s);
 	copy(b, a, s);
 	follow(other, s);
