@@ -74,6 +74,14 @@ func (x Products) slot() *member {
 
 // result is a new row-major matrix, or nil if there is no memory for it.
 func (x Products) result(ctx context.Context, m *buffer.Memory, dt DType, rows, cols int64) *Array {
+	if recordingOf(ctx) != nil { // what is made there is the recording's, and stays
+		shape := [...]int64{rows, cols}
+		a, err := emptyOn(ctx, "tensor.MatMul", m, dt, shape[:])
+		if err != nil {
+			return nil
+		}
+		return a
+	}
 	if x.chunk == nil || x.used == len(x.chunk) {
 		x.chunk, x.used = newChunk(), 0
 	}

@@ -482,6 +482,48 @@ func TestReplayingHoldsNoMoreThanTheFirst(t *testing.T) {
 	}
 }
 
+// TestWhatAProgramFreesStaysForTheNextReplay: two products that are gathered, and are
+// freed before the end of the program; closing the graph gives all back.
+func TestWhatAProgramFreesStaysForTheNextReplay(t *testing.T) {
+	ctx := start(t, runtime.Options{})
+	x, y := array(ctx, 1, 4, 4), array(ctx, 2, 4, 4)
+	m := must(buffer.Of(must(runtime.Here(ctx))))
+	before := m.Stats().Buffers
+	g, err := flow.Record(ctx, func(ctx context.Context, in []*flow.Value) ([]*flow.Value, error) {
+		a, b := flow.MatMul(ctx, in[0], in[1]), flow.MatMul(ctx, in[1], in[0])
+		sum := flow.Add(ctx, a, b)
+		flow.Free(ctx, a)
+		flow.Free(ctx, b)
+		return []*flow.Value{sum}, nil
+	}, x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := product(4, 4, 4, numbers(1, 16), numbers(2, 16))
+	for i, v := range product(4, 4, 4, numbers(2, 16), numbers(1, 16)) {
+		want[i] += v
+	}
+	for range 3 {
+		outs, err := g.Replay(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		junk := must(tensor.Full(ctx, 7, tensor.Float64, 4, 4)) // which has the memory of what was given back
+		if got := must(tensor.Data[float64](ctx, outs[0])); !slices.Equal(got, want) {
+			t.Errorf("got %v; want %v", got, want)
+		}
+		if err := junk.Free(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := m.Stats().Buffers - before; n != 0 {
+		t.Errorf("the closed graph left %d buffers", n)
+	}
+}
+
 func TestReplaysInTasks(t *testing.T) {
 	for seed := range uint64(5) {
 		d := scheduler.NewDebug(scheduler.DebugOptions{Seed: seed})
