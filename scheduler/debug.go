@@ -307,6 +307,7 @@ func (d *Debug) step(c *caller) (bool, error) {
 			return true, nil
 		case <-c.ready:
 			c.got = true
+			d.finish()
 			return true, nil
 		case <-c.done:
 			return true, nil
@@ -326,6 +327,24 @@ func (d *Debug) step(c *caller) (bool, error) {
 			Message: fmt.Sprintf("%v has run for %v and neither ends nor waits through Weir; it is blocked outside, or computes", d.current, d.options.Patience)}
 	}
 }
+
+// finish has a caller whose wait is over wait for the end of the turn in which
+// that came: if it went on at once, it would run beside the task, and what either
+// does next would follow from their speeds. A turn that does not end, of a task
+// that is blocked outside, holds it up no longer than theRest.
+func (d *Debug) finish() {
+	rest := time.NewTimer(theRest)
+	defer rest.Stop()
+	select {
+	case <-d.back:
+		d.current = nil
+	case <-rest.C:
+	}
+}
+
+// theRest is what a turn may take after it gave its caller what that waits for: it
+// is long beside any turn that only computes a little, on a busy machine.
+const theRest = time.Second
 
 func (d *Debug) begun(t *Task) bool {
 	d.mu.Lock()
