@@ -39,14 +39,14 @@ func GemmBatchInto(ctx context.Context, alpha complex128, a, b []*Array, beta co
 	x := batches.Get().(*batch)
 	defer x.giveBack()
 	for i := range c {
-		p, err := gemmPlan(op, alpha, a[i], b[i], beta, c[i])
+		p := product{precision: o.precision}
+		err := p.plan(op, alpha, a[i], b[i], beta, c[i])
 		if err == nil {
 			err = uniformMember(op, c[0], i, c[i])
 		}
 		if err != nil {
 			return ofMember(op, i, err)
 		}
-		p.precision = o.precision
 		x.add(i, p)
 	}
 	if err := x.apart(op); err != nil {
@@ -158,7 +158,11 @@ func (x *batch) add(number int, p product) {
 	}
 	m := member{product: p, number: number, at: [3]int{-1, -1, -1}}
 	if p.a.cols > 0 {
-		m.at[0], m.at[1] = x.operand(p.a.array, 0), x.operand(p.b.array, 1)
+		a, b := 0, 1 // as the caller calls them
+		if p.swapped {
+			a, b = b, a
+		}
+		m.at[0], m.at[1] = x.operand(p.a.array, a), x.operand(p.b.array, b)
 	}
 	m.at[2] = x.operand(p.c.array, 2)
 	x.members = append(x.members, m)
@@ -188,10 +192,7 @@ func (x *batch) operand(a *Array, which int) int {
 func (x *batch) sort() {
 	for i := range x.members {
 		m := &x.members[i]
-		if m.oriented {
-			continue
-		}
-		if !m.orient() || m.at[0] >= 0 && (m.packs(&m.a) || m.packs(&m.b)) {
+		if !m.oriented && (!m.orient() || m.at[0] >= 0 && (m.packs(&m.a) || m.packs(&m.b))) {
 			x.alone = append(x.alone, i)
 			continue
 		}
@@ -212,8 +213,8 @@ func (x *batch) together(ctx context.Context, op string) error {
 		return x.apartByForm(ctx, op)
 	}
 	first := &x.members[0]
-	m, err := multiply(ctx, written(first.a.array, first.b.array, first.c.array), first.c.array)
-	if err != nil {
+	var m multiplication
+	if err := m.begin(ctx, written(first.a.array, first.b.array, first.c.array), first.c.array); err != nil {
 		return err
 	}
 	if refused := x.open(&m.acc); refused >= 0 {
@@ -236,8 +237,8 @@ func (x *batch) apartByForm(ctx context.Context, op string) error {
 			continue
 		}
 		first := &x.members[i]
-		m, err := multiply(ctx, stream.After{}, first.c.array)
-		if err != nil {
+		var m multiplication
+		if err := m.begin(ctx, stream.After{}, first.c.array); err != nil {
 			return err
 		}
 		x.forget()

@@ -120,31 +120,38 @@ func GemmInto(ctx context.Context, alpha complex128, a, b *Array, beta complex12
 	if err != nil {
 		return err
 	}
-	p, err := gemmPlan(op, alpha, a, b, beta, c)
-	if err != nil {
+	p := product{precision: o.precision}
+	if err := p.plan(op, alpha, a, b, beta, c); err != nil {
 		return err
 	}
-	p.precision = o.precision
 	return p.run(ctx)
 }
 
-// gemmPlan checks the operands of GemmInto and answers the product.
-func gemmPlan(op string, alpha complex128, a, b *Array, beta complex128, c *Array) (p product, err error) {
+// plan checks the operands of GemmInto and makes p their product.
+func (p *product) plan(op string, alpha complex128, a, b *Array, beta complex128, c *Array) error {
 	if err := sameDevice(op, namesABC, a, b, c); err != nil {
-		return p, err
+		return err
 	}
-	if err := sameDType(op, namesABC, a, b, c); err != nil {
-		return p, err
+	if a.dtype != b.dtype || a.dtype != c.dtype {
+		return sameDType(op, namesABC, a, b, c)
 	}
 	if err := scalars(op, c.dtype, alpha, beta); err != nil {
-		return p, err
+		return err
 	}
 	if a.rank != 2 || b.rank != 2 || c.rank != 2 {
-		return p, weir.Argf(op, "a is %s, b %s and c %s; expected matrices", shapeString(a.shape()), shapeString(b.shape()), shapeString(c.shape()))
+		return weir.Argf(op, "a is %s, b %s and c %s; expected matrices", shapeString(a.shape()), shapeString(b.shape()), shapeString(c.shape()))
 	}
-	p = product{op: op, alpha: alpha, beta: beta, a: matrixOf(a), b: matrixOf(b), c: matrixOf(c)}
+	p.op, p.alpha, p.beta = op, alpha, beta
+	p.a.of(a)
+	p.b.of(b)
+	p.c.of(c)
 	if p.a.cols != p.b.rows || p.c.rows != p.a.rows || p.c.cols != p.b.cols {
-		return p, weir.Argf(op, "a is %s, b %s and c %s; expected m×k, k×n and m×n", shapeString(a.shape()), shapeString(b.shape()), shapeString(c.shape()))
+		return weir.Argf(op, "a is %s, b %s and c %s; expected m×k, k×n and m×n", shapeString(a.shape()), shapeString(b.shape()), shapeString(c.shape()))
 	}
-	return p, writable(op, c)
+	if p.a.plain() && p.b.plain() && p.c.plain() && a.Buffer() != c.Buffer() && b.Buffer() != c.Buffer() {
+		p.swap()
+		p.oriented = true
+		return nil
+	}
+	return writable(op, c)
 }

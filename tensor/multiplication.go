@@ -17,20 +17,19 @@ type multiplication struct {
 	acc       buffer.Access
 }
 
-// multiply opens an operation on the device that to lies on, behind after. All memory
-// has been taken before.
-func multiply(ctx context.Context, after stream.After, to *Array) (x multiplication, err error) {
+// begin opens an operation on the device that to lies on, behind after. All memory
+// has been taken before. (It fills x, which is too large to be handed about.)
+func (x *multiplication) begin(ctx context.Context, after stream.After, to *Array) (err error) {
 	if r := recordingOf(ctx); r != nil {
 		if err = r.begin(); err == nil {
-			x = multiplication{recording: r, acc: buffer.BeginRecording(r)}
+			x.recording, x.acc = r, buffer.BeginRecording(r)
 		}
-		return x, err
+		return err
 	}
-	l, err := blas.AcquireAfter(ctx, to.resources(), after)
-	if err != nil {
-		return x, err
+	if x.lease, err = blas.AcquireAfter(ctx, to.resources(), after); err == nil {
+		x.acc = buffer.Begin(x.lease.Stream())
 	}
-	return multiplication{lease: l, acc: buffer.Begin(l.Stream())}, nil
+	return err
 }
 
 // end closes the operation, of which err is what became of its submissions.

@@ -28,7 +28,8 @@ type product struct {
 	// unpacked: all three fit as they lie, and are to stay so, since a plan counts
 	// on it that nothing is packed.
 	unpacked bool
-	oriented bool // it is in the form that BLAS takes
+	oriented bool // it is in the form that BLAS takes, and nothing is packed
+	swapped  bool // a is the caller's b, and b his a
 }
 
 // matrix is a rows×cols matrix in an array's memory, strides in elements.
@@ -43,9 +44,12 @@ type matrix struct {
 // batchAxis repeats the product n times, stepping through the operands.
 type batchAxis struct{ n, a, b, c int64 }
 
-func (x matrix) transposed() matrix {
-	x.rows, x.cols, x.rs, x.cs = x.cols, x.rows, x.cs, x.rs
-	return x
+func (x *matrix) transpose() { x.rows, x.cols, x.rs, x.cs = x.cols, x.rows, x.cs, x.rs }
+
+// plain says whether x has elements, none of them twice, and rows that lie as a
+// program's usually do: one after another.
+func (x *matrix) plain() bool {
+	return x.cs == 1 && x.rs >= x.cols && x.cols > 0 && x.rows > 0 && !x.conj
 }
 
 // leading is the leading dimension of a rows×cols matrix as it lies, column-major;
@@ -114,7 +118,10 @@ func (x batchAxis) step(which int) int64 { return [...]int64{x.a, x.b, x.c}[whic
 
 // swap asks for the transposed product instead.
 func (p *product) swap() {
-	p.a, p.b, p.c = p.b.transposed(), p.a.transposed(), p.c.transposed()
+	p.a, p.b, p.swapped = p.b, p.a, !p.swapped
+	p.a.transpose()
+	p.b.transpose()
+	p.c.transpose()
 	for i, x := range p.batch {
 		p.batch[i].a, p.batch[i].b = x.b, x.a
 	}
@@ -222,6 +229,9 @@ func (p *product) run(ctx context.Context) error {
 	if p.a.cols == 0 {
 		return p.scale(ctx)
 	}
+	if p.oriented {
+		return p.runPacked(ctx, nil, nil)
+	}
 	p.simplify()
 	if !p.orient() {
 		return p.runThroughCopy(ctx)
@@ -240,11 +250,17 @@ func (p *product) run(ctx context.Context) error {
 		}
 		defer packB.Free()
 	}
-	x, err := multiply(ctx, written(p.a.array, p.b.array, p.c.array), p.c.array)
-	if err != nil {
+	return p.runPacked(ctx, packA, packB)
+}
+
+// runPacked submits the product in the form that BLAS takes, with memory to pack
+// operands into.
+func (p *product) runPacked(ctx context.Context, packA, packB *Array) error {
+	var x multiplication
+	if err := x.begin(ctx, written(p.a.array, p.b.array, p.c.array), p.c.array); err != nil {
 		return err
 	}
-	err = p.submit(&x, packA, packB)
+	err := p.submit(&x, packA, packB)
 	return x.end(err)
 }
 
@@ -429,14 +445,23 @@ func (p *product) runThroughCopy(ctx context.Context) error {
 }
 
 // matrixOf is the matrix of an array's last two axes.
-func matrixOf(a *Array) matrix {
-	k := a.rank
-	return matrix{array: a, offset: a.offset, rows: a.shape()[k-2], cols: a.shape()[k-1],
-		rs: a.strides()[k-2], cs: a.strides()[k-1], conj: a.conj}
+func matrixOf(a *Array) (x matrix) {
+	x.of(a)
+	return x
+}
+
+// of makes x matrixOf(a).
+func (x *matrix) of(a *Array) {
+	shape, strides, k := a.shape(), a.strides(), a.rank
+	x.array, x.offset, x.conj = a, a.offset, a.conj
+	x.rows, x.cols, x.rs, x.cs = shape[k-2], shape[k-1], strides[k-2], strides[k-1]
 }
 
 // scalars checks that a product's factors fit its element type.
 func scalars(op string, dt DType, alpha, beta complex128) error {
+	if imag(alpha) == 0 && imag(beta) == 0 && !dt.IsInteger() {
+		return nil
+	}
 	for _, f := range [...]struct {
 		name  string
 		value complex128

@@ -44,7 +44,10 @@ func (x Products) MatMul(ctx context.Context, a, b *Array, opts ...ProductOption
 	p := x.slot()
 	p.op, p.precision, p.alpha = op, o.precision, 1
 	// To a column-major BLAS, row-major C = A·B is Cᵀ = Bᵀ·Aᵀ.
-	p.a, p.b = matrixOf(b).transposed(), matrixOf(a).transposed()
+	p.a.of(b)
+	p.b.of(a)
+	p.a.transpose()
+	p.b.transpose()
 	p.c = matrix{rows: n, cols: m, rs: 1, cs: max(n, 1)}
 	p.oriented = x.fits(&p.product) && p.a.fits() && p.b.fits()
 	if p.oriented {
@@ -118,12 +121,8 @@ func (x Products) GemmInto(alpha complex128, a, b *Array, beta complex128, c *Ar
 	if err != nil {
 		return false
 	}
-	p, err := gemmPlan(op, alpha, a, b, beta, c)
-	if err != nil {
-		return false
-	}
-	p.precision = o.precision
-	if !x.takes(&p) {
+	p := product{precision: o.precision}
+	if p.plan(op, alpha, a, b, beta, c) != nil || !x.takes(&p) {
 		return false
 	}
 	number := len(x.members)
@@ -137,7 +136,10 @@ func (x Products) GemmInto(alpha complex128, a, b *Array, beta complex128, c *Ar
 // takes says whether the product can go with the others as it lies, and brings it
 // into that form.
 func (x Products) takes(p *product) bool {
-	p.oriented = x.fits(p) && p.orient() && !p.packs(&p.a) && !p.packs(&p.b)
+	if !x.fits(p) {
+		return false
+	}
+	p.oriented = p.oriented || p.orient() && !p.packs(&p.a) && !p.packs(&p.b)
 	return p.oriented
 }
 

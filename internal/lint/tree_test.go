@@ -43,7 +43,7 @@ var house = []string{
 	"internal/lease",
 	"scheduler",
 	"internal/driver/drivertest",
-	"internal/driver/fault",
+	"internal/driver/fault internal/driver/hollow",
 	"internal/driver/host internal/driver/cuda",
 	"internal/hostblas",
 	"internal/driver",
