@@ -65,6 +65,7 @@ type block struct {
 	class   int // -1: by itself
 	slab    *slab
 	pinned  bool
+	foreign func() error        // gives adopted memory back
 	fresh   bool                // never owned
 	owners  int                 // live buffers; under Memory.mu
 	residue []stream.Completion // of former owners; under Memory.mu while owned, else the holder's
@@ -72,7 +73,7 @@ type block struct {
 
 // onDevice is how many bytes of a part of the block are the device's memory.
 func (b *block) onDevice(bytes int64) int64 {
-	if b.pinned {
+	if b.pinned || b.foreign != nil {
 		return 0
 	}
 	return bytes
@@ -264,7 +265,7 @@ func (m *Memory) gaveUp(c *core) error {
 // fails is made once more by the host; if that fails too, the users may still
 // run and the block is kept.
 func (m *Memory) release(blk *block) error {
-	ordered := m.pool != nil && !blk.pinned
+	ordered := m.pool != nil && !blk.pinned && blk.foreign == nil
 	if ordered && !m.resources.Reclaim().Valid() {
 		return m.closedError("buffer.Free")
 	}
@@ -301,6 +302,9 @@ func (m *Memory) outlast(c stream.Completion, ordered bool) (done bool, err erro
 // giveBack frees a block by itself. Of what is in stream order, the stream's
 // work is the last use.
 func (m *Memory) giveBack(blk *block) error {
+	if blk.foreign != nil {
+		return blk.foreign()
+	}
 	if blk.pinned {
 		return m.drv.FreeHost(blk.ptr)
 	}
