@@ -107,6 +107,15 @@ func (x *Launch[T]) end(out T, err error) {
 	x.log.window.over = append(x.log.window.over, x.index)
 }
 
+// Later has this operation, and all others of the window that are not over, be launched
+// in the order of the calls: what is launched ahead of that takes too much of what is
+// scarce. The launcher then returns. It is false if that is how they are launched.
+func (x *Launch[T]) Later() bool {
+	w := &x.log.window
+	w.scarce = w.scarce || !w.inOrder
+	return w.scarce
+}
+
 // Done says whether Made, Fail or Alone was called.
 func (x *Launch[T]) Done() bool { return x.state == over }
 
@@ -159,6 +168,7 @@ func (oneByOne[T]) LaunchAll(ctx context.Context, level []Launch[T]) {
 }
 
 func (oneByOne[T]) Together() bool    { return false }
+func (oneByOne[T]) Window()           {}
 func (oneByOne[T]) Scarce(error) bool { return false }
 
 // run is the task that has the baton.
@@ -177,6 +187,7 @@ func (l *Log[T]) run(ctx context.Context) error {
 			l.launchInOrder(ctx)
 			continue
 		}
+		l.launcher.Window()
 		for i := range l.window.levels {
 			if l.launch(ctx, l.window.levels[i]); l.window.scarce {
 				l.launchInOrder(ctx)

@@ -29,6 +29,7 @@ type script struct {
 func (s *script) Scarce(error) bool { return false }
 
 func (s *script) Together() bool { return true }
+func (s *script) Window()        {}
 
 func (s *script) LaunchAll(ctx context.Context, level []async.Launch[int]) {
 	var names []string

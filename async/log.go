@@ -30,6 +30,8 @@ type Launcher[T any] interface {
 	// Together says whether it launches operations together: if not, there are no
 	// levels, and each is launched by itself in the order of the calls.
 	Together() bool
+	// Window says that levels of other operations follow.
+	Window()
 	LaunchAll(ctx context.Context, level []Launch[T])
 	// Scarce says whether err, of an operation that was launched alone, is of
 	// something that others give back, as memory is: then what is left of the window is

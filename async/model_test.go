@@ -725,3 +725,5 @@ func TestUnderThePoolProgramsComeOutAsIfExecutedInCallOrder(t *testing.T) {
 func (l atRandom) Scarce(error) bool { return false }
 
 func (l atRandom) Together() bool { return true }
+
+func (l atRandom) Window() {}

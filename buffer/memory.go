@@ -384,6 +384,13 @@ func (m *Memory) Stats() Stats {
 	return s
 }
 
+// Used is Stats().Used, without asking the device.
+func (m *Memory) Used() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stats.Used
+}
+
 // ResetPeak makes HighUsed what is used now.
 func (m *Memory) ResetPeak() {
 	m.mu.Lock()

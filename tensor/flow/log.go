@@ -27,7 +27,11 @@ type log struct {
 func newLog(r *runtime.Resources) (*log, error) {
 	base := runtime.On(context.Background(), r.Device())
 	l := &log{base: base}
-	l.Log = async.NewLog(base, r.Device().Name(), async.Launcher[*tensor.Array](newLauncher(r, &l.counts)))
+	with, err := newLauncher(r, &l.counts)
+	if err != nil {
+		return nil, err
+	}
+	l.Log = async.NewLog(base, r.Device().Name(), async.Launcher[*tensor.Array](with))
 	return l, nil
 }
 

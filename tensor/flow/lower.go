@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/async"
+	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/runtime"
 	"github.com/weirgo/weir/tensor"
 )
@@ -23,7 +25,17 @@ type launcher struct {
 	lowering runtime.Lowering
 	largest  int64 // multiplications of a product that goes with others
 	counts   *counts
+	memory   *buffer.Memory
+	ahead    int64 // bytes that a window may take ahead of the order of the calls
+	crowded  int64 // what is in use when this one has
 }
+
+// aheadOfMemory is the part of a device's memory that a window may take beyond what
+// it would in the order of the calls, in which what is freed is freed sooner.
+const aheadOfMemory = 16
+
+// askedAgain is how many products are gathered between two looks at the memory.
+const askedAgain = 16
 
 // mostShared bounds the products that share a launch. On a GPU it is what takes about
 // as long as a launch, 8 us: beyond that a stream of its own serves a product better.
@@ -40,14 +52,28 @@ const (
 	defaultTogetherHost = 64
 )
 
-func newLauncher(r *runtime.Resources, c *counts) *launcher {
-	l := &launcher{lowering: r.Options().Lowering, largest: mostShared, counts: c}
+func newLauncher(r *runtime.Resources, c *counts) (*launcher, error) {
+	m, err := buffer.Of(r)
+	if err != nil {
+		return nil, err
+	}
+	l := &launcher{lowering: r.Options().Lowering, largest: mostShared, counts: c, memory: m}
+	l.ahead = cmp.Or(r.Options().MemoryLimit, r.Device().Capabilities().MemoryBytes, math.MaxInt64/2) / aheadOfMemory
 	together := defaultTogether
 	if r.Device().IsHost() {
 		l.largest, together = mostSharedHost, defaultTogetherHost
 	}
 	l.lowering.MostTogether = cmp.Or(l.lowering.MostTogether, together)
-	return l
+	return l, nil
+}
+
+// Window begins to count what is taken.
+func (l *launcher) Window() { l.crowded = l.memory.Used() + l.ahead }
+
+// wait has what is left of a window launched in the order of the calls if it took
+// too much memory ahead of that.
+func (l *launcher) wait(x *async.Launch[*tensor.Array]) bool {
+	return l.memory.Used() > l.crowded && x.Later()
 }
 
 // LaunchAll launches a level.
@@ -57,6 +83,9 @@ func (l *launcher) LaunchAll(ctx context.Context, level []async.Launch[*tensor.A
 	}
 	for i := range level {
 		if x := &level[i]; !x.Done() {
+			if l.wait(x) {
+				return
+			}
 			if x.Alone(ctx); x.Done() {
 				l.counts.launched(x, false)
 			}
@@ -105,6 +134,9 @@ func (l *launcher) products(ctx context.Context, level []async.Launch[*tensor.Ar
 		if len(b.members) == l.lowering.MostTogether {
 			b.submit(ctx)
 			x.Tell() // the next batch may wait
+		}
+		if i%askedAgain == askedAgain-1 && l.wait(x) {
+			break
 		}
 	}
 	b.submit(ctx)

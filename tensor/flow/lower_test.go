@@ -387,6 +387,32 @@ func TestAProgramGoesOnInCallOrderWhereMemoryEnds(t *testing.T) {
 	}
 }
 
+// TestWhatIsLaunchedAheadLeavesRoomForTheRest: all of the first level would fill the
+// memory, so that nothing that frees it could be launched.
+func TestWhatIsLaunchedAheadLeavesRoomForTheRest(t *testing.T) {
+	const side, limit = 64, 4 << 20
+	ctx := inOneWindow(t, runtime.ResourceOptions{MemoryLimit: limit, ReleaseThreshold: -1}, nil)
+	a, column := matrix(ctx, 1, side, side), matrix(ctx, 2, side, 1)
+	var last []*flow.Value
+	for range 600 {
+		x := flow.MatMul(ctx, a, a)
+		y := flow.MatMul(ctx, x, a)
+		z := flow.Scale(ctx, 2, y)
+		last = append(last, flow.MatMul(ctx, z, column))
+		for _, v := range []*flow.Value{x, y, z} {
+			flow.Free(ctx, v)
+		}
+	}
+	m := must(tensor.From(ctx, numbers(1, side*side), side, side))
+	want := must(tensor.Data[float64](ctx, must(tensor.MatMul(ctx, must(tensor.Scale(ctx, 2, must(tensor.MatMul(ctx, must(tensor.MatMul(ctx, m, m)), m)))),
+		must(tensor.From(ctx, numbers(2, side), side, 1))))))
+	for i, v := range last {
+		if got, err := read(ctx, v); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("step %d: %v, %v; expected %v", i, got, err, want)
+		}
+	}
+}
+
 func TestALongChainOfProductsNeedsLittleMemory(t *testing.T) {
 	const length, cols = 10_000, 2048 // all of them would be 320 MB
 	for _, l := range []runtime.Lowering{{}, {Separate: true}} {

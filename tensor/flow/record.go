@@ -72,7 +72,11 @@ func (r *recorder) program(ctx context.Context, g *Graph) ([]*tensor.Array, erro
 	device := g.resources.Device()
 	base := context.WithValue(r.Under(runtime.On(ctx, device)), recorderKey{}, r)
 	r.log = &log{base: base, held: true}
-	r.log.Log = async.NewHeldLog(base, device.Name(), async.Launcher[*tensor.Array](newLauncher(g.resources, &r.log.counts)))
+	with, err := newLauncher(g.resources, &r.log.counts)
+	if err != nil {
+		return nil, err
+	}
+	r.log.Log = async.NewHeldLog(base, device.Name(), async.Launcher[*tensor.Array](with))
 	values, err := g.program(r.log.Under(base), valuesOf(g.inputs))
 	waited := r.log.Launch(ctx)
 	switch refused := r.End(); {
