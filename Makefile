@@ -13,7 +13,7 @@ TIMEOUT ?= 30m
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: run build test race lint cover fuzz stress bench csrc cuda-sdk cuda.env cuda cuda-test kernels simcuda simcuda-test gpu-bundle
+.PHONY: run build test race lint cover fuzz stress bench csrc cuda-sdk cuda.env cuda cuda-test kernels simcuda simcuda-test gpu-bundle native native-test install-native raft
 
 run: build
 	build/weir einsum 'asb,btc,cud->astud' examples/data/left.npy examples/data/middle.npy examples/data/right.npy -o build/theta.npy
@@ -94,3 +94,32 @@ simcuda:
 # under the thread sanitizer.
 simcuda-test:
 	$(MAKE) -C csrc/simcuda OUT=$(CURDIR)/build/simcuda test
+
+# The native interface without CUDA, in build/native: libraftrkt, a library for
+# tests, and the example's library built against the installed headers.
+NATIVE = $(CURDIR)/build/native
+native:
+	cmake -S csrc/native -B $(NATIVE)/cmake >/dev/null
+	+cmake --build $(NATIVE)/cmake --target raftrkt_host raftrkt_test
+	cmake --install $(NATIVE)/cmake --prefix $(NATIVE)/prefix >/dev/null
+	cmake -S examples/native-canary/cpp -B $(NATIVE)/canary -DCMAKE_PREFIX_PATH=$(NATIVE)/prefix >/dev/null
+	+cmake --build $(NATIVE)/canary
+	install $(NATIVE)/cmake/libraftrkt_host.so $(NATIVE)/cmake/libraftrkt_test.so $(NATIVE)/canary/libcanary.so $(NATIVE)
+
+# Its tests, which need GoogleTest: plain, under the address and undefined-behaviour
+# sanitizers, under the thread sanitizer; clang-tidy, where there is one.
+native-test:
+	cmake -S csrc/native -B $(NATIVE)/cmake -DRAFTRKT_TESTS=ON >/dev/null
+	+cmake --build $(NATIVE)/cmake
+	ctest --test-dir $(NATIVE)/cmake --output-on-failure -j2
+
+# The headers, the library and the CMake package for others, under PREFIX.
+PREFIX ?= /usr/local
+install-native:
+	cmake -S csrc/native -B $(NATIVE)/cmake >/dev/null
+	+cmake --build $(NATIVE)/cmake --target raftrkt_host raftrkt_test
+	cmake --install $(NATIVE)/cmake --prefix $(PREFIX)
+
+# The native interface on RAFT, in build/raft; docs/cuda.md says what it needs.
+raft: native
+	+csrc/raft/build.sh
