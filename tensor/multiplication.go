@@ -10,19 +10,19 @@ import (
 )
 
 // multiplication is the scope of one operation with products: a lease of a stream
-// and a handle, or a place in a recording.
+// and a handle, or what becomes a node of a recording.
 type multiplication struct {
-	lease     blas.Lease
-	recording *Recording
-	acc       buffer.Access
+	lease blas.Lease
+	note  *note // in the lease's place, or nil
+	acc   buffer.Access
 }
 
 // begin opens an operation on the device that to lies on, behind after. All memory
 // has been taken before. (It fills x, which is too large to be handed about.)
 func (x *multiplication) begin(ctx context.Context, after stream.After, to *Array) (err error) {
 	if r := recordingOf(ctx); r != nil {
-		if err = r.begin(); err == nil {
-			x.recording, x.acc = r, buffer.BeginRecording(r)
+		if x.note, err = r.begin(); err == nil {
+			x.acc = buffer.BeginRecording(x.note)
 		}
 		return err
 	}
@@ -41,31 +41,31 @@ func (x *multiplication) endAs(err error, as func(error) error) error {
 	if as != nil {
 		failed = as(failed)
 	}
-	if x.recording != nil {
-		return x.recording.end(join(err, failed))
+	if x.note != nil {
+		return x.note.end(join(err, failed))
 	}
 	return join(err, failed, x.lease.Release())
 }
 
 func (x *multiplication) gemm(p *blas.Product) error {
-	if x.recording != nil {
-		x.recording.gemm(p)
+	if x.note != nil {
+		x.note.gemm(p)
 		return nil
 	}
 	return blas.Gemm(&x.lease, p)
 }
 
 func (x *multiplication) groups(all []blas.Group) error {
-	if x.recording != nil {
-		x.recording.groups(all)
+	if x.note != nil {
+		x.note.groups(all)
 		return nil
 	}
 	return blas.GemmGroups(&x.lease, all)
 }
 
 func (x *multiplication) launch(k *driver.Kernel) error {
-	if x.recording != nil {
-		return tape{r: x.recording}.Launch(k)
+	if x.note != nil {
+		return tape{note: x.note}.Launch(k)
 	}
 	s, err := x.lease.Stream().Submit()
 	if err != nil {

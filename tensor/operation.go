@@ -12,9 +12,9 @@ import (
 
 // operation is the scope of one operation that needs a stream and no handle.
 type operation struct {
-	s         stream.Stream
-	recording *Recording // in the stream's place, or nil
-	acc       buffer.Access
+	s    stream.Stream
+	note *note // in the stream's place, or nil
+	acc  buffer.Access
 }
 
 // onStream leases a stream of the device that to lies on, runs one operation's
@@ -57,8 +57,8 @@ func (x *operation) submit(do func(driver.Stream) error) error {
 	if x.acc.Err() != nil {
 		return nil // End answers it
 	}
-	if x.recording != nil {
-		return do(tape{r: x.recording})
+	if x.note != nil {
+		return do(tape{note: x.note})
 	}
 	s, err := x.s.Submit()
 	if err != nil {

@@ -26,7 +26,7 @@ type Recording struct {
 	memory *buffer.Memory
 	arrays *Arrays
 
-	mu      sync.Mutex // held for the whole of an operation: its nodes are in order
+	mu      sync.Mutex // guards what follows
 	nodes   []graph.Node
 	uses    map[*buffer.Buffer]*uses
 	outside []*buffer.Buffer // what operations use and was not made here, in the order of first use
@@ -115,52 +115,54 @@ func (r *Recording) Outside() []Outside {
 
 // Made says whether the buffer was made in the recording.
 func (r *Recording) Made(b *buffer.Buffer) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	u := r.uses[b]
 	return u != nil && u.inside
 }
 
+// note is an operation that is being recorded. It becomes a node when it ends, so
+// one that never does, because it panicked, is none and is in nobody's way.
+type note struct {
+	recording *Recording
+	steps     []graph.Step
+	opened    []opened
+}
+
 // begin opens an operation, which end closes.
-func (r *Recording) begin() error {
+func (r *Recording) begin() (*note, error) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.ended {
-		r.mu.Unlock()
-		return &weir.Error{Op: "tensor.Recording", Kind: weir.KindLogic, Message: "the recording has ended; its context is of no use any more", Err: weir.ErrClosed}
+		return nil, &weir.Error{Op: "tensor.Recording", Kind: weir.KindLogic, Message: "the recording has ended; its context is of no use any more", Err: weir.ErrClosed}
 	}
-	r.nodes = append(r.nodes, graph.Node{})
+	return &note{recording: r}, nil
+}
+
+// end closes the operation. One that failed, or submits nothing, is none.
+func (n *note) end(err error) error {
+	if err != nil || len(n.steps) == 0 {
+		return err
+	}
+	r := n.recording
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := len(r.nodes)
+	node := graph.Node{Steps: n.steps}
+	for _, o := range n.opened {
+		r.follow(&node, i, o)
+	}
+	r.nodes = append(r.nodes, node)
 	return nil
 }
 
-// end closes an operation. One that failed is none.
-func (r *Recording) end(err error) error {
-	last := len(r.nodes) - 1
-	if err != nil || len(r.nodes[last].Steps) == 0 {
-		r.nodes[last].Steps = nil
-	}
-	r.mu.Unlock()
-	return err
-}
-
-// record is lease of an operation that is recorded.
-func (r *Recording) record(do func(*operation) error) error {
-	if err := r.begin(); err != nil {
-		return err
-	}
-	x := &operation{recording: r, acc: buffer.BeginRecording(r)}
-	err := do(x)
-	return r.end(join(err, x.acc.End()))
-}
-
-// Memory and Opened are of buffer.Recorder.
-func (r *Recording) Memory() *buffer.Memory { return r.memory }
-
-func (r *Recording) Opened(b *buffer.Buffer, write bool) {
-	i := len(r.nodes) - 1
-	n := &r.nodes[i]
-	u := r.uses[b]
+// follow has node i come after whoever used what it opened.
+func (r *Recording) follow(n *graph.Node, i int, o opened) {
+	u := r.uses[o.buffer]
 	if u == nil {
 		u = &uses{writer: -1}
-		r.uses[b] = u
-		r.outside = append(r.outside, b)
+		r.uses[o.buffer] = u
+		r.outside = append(r.outside, o.buffer)
 	}
 	after := func(k int) {
 		if k >= 0 && k != i && !slices.Contains(n.After, k) {
@@ -168,7 +170,7 @@ func (r *Recording) Opened(b *buffer.Buffer, write bool) {
 		}
 	}
 	after(u.writer)
-	if !write {
+	if !o.write {
 		u.readers = append(u.readers, i)
 		return
 	}
@@ -178,31 +180,48 @@ func (r *Recording) Opened(b *buffer.Buffer, write bool) {
 	u.writer, u.readers, u.written = i, u.readers[:0], true
 }
 
-// step adds a submission to the operation that is open.
-func (r *Recording) step(product bool, submit func(driver.Stream, driver.BLAS) error) {
-	n := &r.nodes[len(r.nodes)-1]
-	n.Steps = append(n.Steps, graph.Step{Product: product, Submit: submit})
+// record is lease of an operation that is recorded.
+func (r *Recording) record(do func(*operation) error) error {
+	n, err := r.begin()
+	if err != nil {
+		return err
+	}
+	x := &operation{note: n, acc: buffer.BeginRecording(n)}
+	err = do(x)
+	return n.end(join(err, x.acc.End()))
 }
 
-func (r *Recording) gemm(p *blas.Product) {
+// Memory and Opened are of buffer.Recorder.
+func (n *note) Memory() *buffer.Memory { return n.recording.memory }
+
+func (n *note) Opened(b *buffer.Buffer, write bool) {
+	n.opened = append(n.opened, opened{buffer: b, read: !write, write: write})
+}
+
+// step adds a submission to the operation.
+func (n *note) step(product bool, submit func(driver.Stream, driver.BLAS) error) {
+	n.steps = append(n.steps, graph.Step{Product: product, Submit: submit})
+}
+
+func (n *note) gemm(p *blas.Product) {
 	g := *p
-	r.step(true, func(s driver.Stream, h driver.BLAS) error { return h.Gemm(s, &g) })
+	n.step(true, func(s driver.Stream, h driver.BLAS) error { return h.Gemm(s, &g) })
 }
 
-func (r *Recording) groups(all []blas.Group) {
+func (n *note) groups(all []blas.Group) {
 	all = slices.Clone(all)
 	for i := range all {
 		g := &all[i]
 		g.As, g.Bs, g.Cs = slices.Clone(g.As), slices.Clone(g.Bs), slices.Clone(g.Cs)
 	}
-	r.step(true, func(s driver.Stream, h driver.BLAS) error { return h.GemmGroups(s, all) })
+	n.step(true, func(s driver.Stream, h driver.BLAS) error { return h.GemmGroups(s, all) })
 }
 
 // tape is the stream of an operation that is recorded. Operations call no methods
 // but these.
 type tape struct {
 	driver.Stream
-	r *Recording
+	note *note
 }
 
 func (t tape) Launch(k *driver.Kernel) error {
@@ -210,25 +229,25 @@ func (t tape) Launch(k *driver.Kernel) error {
 	for _, v := range []*driver.View{&own.Out, &own.A, &own.B} {
 		v.Shape, v.Strides = slices.Clone(v.Shape), slices.Clone(v.Strides)
 	}
-	t.r.step(false, func(s driver.Stream, _ driver.BLAS) error { return s.Launch(&own) })
+	t.note.step(false, func(s driver.Stream, _ driver.BLAS) error { return s.Launch(&own) })
 	return nil
 }
 
 func (t tape) Zero(dst driver.Ptr, bytes int64) error {
-	t.r.step(false, func(s driver.Stream, _ driver.BLAS) error { return s.Zero(dst, bytes) })
+	t.note.step(false, func(s driver.Stream, _ driver.BLAS) error { return s.Zero(dst, bytes) })
 	return nil
 }
 
 func (t tape) CopyIn(driver.Ptr, []byte) error {
-	return t.r.refuse("tensor", "a copy from host memory")
+	return t.note.recording.Refuse("tensor", "a copy from host memory")
 }
 
 func (t tape) CopyOut([]byte, driver.Ptr) error {
-	return t.r.refuse("tensor", "a copy to host memory waits for the device")
+	return t.note.recording.Refuse("tensor", "a copy to host memory waits for the device")
 }
 
 func (t tape) CopyPeer(driver.Ptr, int, driver.Ptr, int, int64) error {
-	return t.r.refuse("tensor", "a copy between devices")
+	return t.note.recording.Refuse("tensor", "a copy between devices")
 }
 
 // empty makes an array of the recording.
