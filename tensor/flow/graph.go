@@ -48,6 +48,7 @@ type Graph struct {
 	inputs  []*tensor.Array // of the latest replay
 	lanes   *graph.Lanes
 	arrays  tensor.Arrays
+	settled int               // how many of them come after whoever used their memory before
 	entries []*entry          // the latest first
 	last    stream.Completion // of the latest launch, or of what its memory was used for before
 	results []*tensor.Array   // of replays that are no launches
@@ -376,7 +377,7 @@ func (g *Graph) giveBack() error {
 		errs = append(errs, e.graph.Destroy())
 	}
 	errs = append(errs, g.lanes.Close(), g.arrays.Free())
-	g.entries, g.results, g.last = nil, nil, stream.Completion{}
+	g.entries, g.results, g.settled, g.last = nil, nil, 0, stream.Completion{}
 	if lost := g.resources.Device().Err(); lost != nil { // every call says so; once is enough
 		return cmp.Or(errs...)
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/internal/driver/cuda"
 	"github.com/weirgo/weir/internal/driver/cuda/cudatest"
@@ -235,6 +236,73 @@ func TestAReplayIsOneLaunch(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(200, func() { must(small.Replay(ctx)) }); n > 1 {
 		t.Errorf("a replay allocates %v times; want at most 1, for its answer", n)
+	}
+}
+
+// gate is an n×n array of zeros that whoever reads it has to wait for until release.
+func gate(t *testing.T, ctx context.Context, n int) (zero *tensor.Array, release func()) {
+	t.Helper()
+	zero = must(tensor.Zeros(ctx, tensor.Float64, n, n))
+	must(tensor.Data[float64](ctx, zero))
+	s := must(must(runtime.Here(ctx)).Streams().Acquire(ctx))
+	acc := buffer.Begin(s)
+	acc.Write(zero.Buffer())
+	release = must(cudatest.Stall(must(s.Submit())))
+	if err := errors.Join(acc.End(), s.Release()); err != nil {
+		t.Fatal(err)
+	}
+	return zero, release
+}
+
+// TestAGraphsMemoryIsThatOfNobodyElse: memory that a recording took comes after whoever
+// used it before, though the recording failed and a later one uses it.
+func TestAGraphsMemoryIsThatOfNobodyElse(t *testing.T) {
+	onGPU(t)
+	ctx := start(t, runtime.Options{ResourceOptions: runtime.ResourceOptions{Streams: 16, MemoryLimit: 64 << 20}})
+	const n = 256
+	x, y, x0, y0 := array(ctx, 1, n, n), array(ctx, 2, n, n), numbers(1, n*n), numbers(2, n*n)
+	var fails error
+	steps := 1
+	g := recorded(t, ctx, func(ctx context.Context, in []*flow.Value) ([]*flow.Value, error) {
+		result := flow.Scale(ctx, 2, in[0])
+		for v := result; steps > 1; steps-- {
+			v = flow.Scale(ctx, 2, v)
+		}
+		return []*flow.Value{result}, fails
+	}, x)
+	must(g.Replay(ctx))
+	zero, release := gate(t, ctx, n)
+	sum := must(tensor.Add(ctx, x, zero))
+	var former []*tensor.Array // all memory that there is, of which a part is freed
+	for {
+		a, err := tensor.Full(ctx, 1, tensor.Float64, n, n)
+		if errors.Is(err, weir.ErrOutOfMemory) {
+			break
+		}
+		former = append(former, must(a, err))
+	}
+	former = former[:4]
+	for _, a := range former {
+		if err := errors.Join(tensor.AddInto(ctx, 1, a, 1, sum), a.Free()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	steps, fails = 4, errEnd
+	if _, err := g.Replay(ctx, y); !errors.Is(err, errEnd) {
+		t.Errorf("a replay whose program fails answers %v", err)
+	}
+	steps, fails = 4, nil
+	outs := must(g.Replay(ctx, y))
+	release()
+	for i, got := range must(tensor.Data[float64](ctx, sum)) {
+		if want := x0[i] + float64(len(former)); got != want {
+			t.Fatalf("element %d of what the memory was read for is %v; want %v", i, got, want)
+		}
+	}
+	for i, got := range must(tensor.Data[float64](ctx, outs[0])) {
+		if want := 2 * y0[i]; got != want {
+			t.Fatalf("element %d is %v; want %v", i, got, want)
+		}
 	}
 }
 

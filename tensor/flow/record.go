@@ -32,7 +32,6 @@ func recorderOf(ctx context.Context) *recorder {
 
 // record records the program for the inputs, as the first of the entries.
 func (g *Graph) record(ctx context.Context) error {
-	before := len(g.arrays.All())
 	r := &recorder{Recording: tensor.NewRecording(g.memory, &g.arrays)}
 	e := &entry{inputs: g.inputs}
 	outs, err := r.program(ctx, g)
@@ -45,7 +44,7 @@ func (g *Graph) record(ctx context.Context) error {
 			e.made = append(e.made, b)
 		}
 	}
-	if err := g.settle(ctx, g.arrays.All()[before:]); err != nil {
+	if err := g.settle(ctx); err != nil {
 		return err
 	}
 	e.graph, err = g.lanes.Capture(r.Nodes())
@@ -111,9 +110,10 @@ func noValue(op string, i int) error {
 	return weir.Argf(op, "value %d of the program is nil; expected a value", i)
 }
 
-// settle has the graph come after whoever used the memory of arrays before.
-func (g *Graph) settle(ctx context.Context, arrays []*tensor.Array) error {
-	if len(arrays) == 0 {
+// settle has the graph come after whoever used the memory of its arrays before.
+func (g *Graph) settle(ctx context.Context) error {
+	fresh := g.arrays.All()[g.settled:]
+	if len(fresh) == 0 {
 		return nil
 	}
 	s, err := g.resources.Streams().AcquireAfter(ctx, stream.After{g.last})
@@ -121,10 +121,14 @@ func (g *Graph) settle(ctx context.Context, arrays []*tensor.Array) error {
 		return err
 	}
 	acc := buffer.Begin(s)
-	for _, a := range arrays {
+	for _, a := range fresh {
 		acc.Write(a.Buffer())
 	}
-	return g.submit(s, &acc, nil)
+	if err := g.submit(s, &acc, nil); err != nil {
+		return err
+	}
+	g.settled += len(fresh)
+	return nil
 }
 
 // valuesOf are values that are written.
