@@ -51,9 +51,9 @@ type Outside struct {
 type recordingKey struct{}
 
 // NewRecording begins a recording of operations on memory m, which takes what they
-// make from arrays.
-func NewRecording(m *buffer.Memory, arrays *Arrays) *Recording {
-	arrays.again()
+// make from arrays, but for those that inputs lie in.
+func NewRecording(m *buffer.Memory, arrays *Arrays, inputs ...*Array) *Recording {
+	arrays.again(inputs)
 	return &Recording{memory: m, arrays: arrays, uses: map[*buffer.Buffer]*uses{}}
 }
 
@@ -273,10 +273,13 @@ type Arrays struct {
 	free map[int64][]*Array // by size, in the order in which they were made
 }
 
-// again has a recording begin with all that there is.
-func (x *Arrays) again() {
+// again has a recording begin with all that no input lies in.
+func (x *Arrays) again(inputs []*Array) {
 	x.free = map[int64][]*Array{}
 	for _, a := range x.all {
+		if slices.ContainsFunc(inputs, func(in *Array) bool { return in.Buffer() == a.Buffer() }) {
+			continue
+		}
 		n := a.own.Bytes()
 		x.free[n] = append(x.free[n], a)
 	}

@@ -49,6 +49,7 @@ type Graph struct {
 	lanes   *graph.Lanes
 	arrays  tensor.Arrays
 	settled int               // how many of them come after whoever used their memory before
+	shown   []*buffer.Buffer  // those of them that results of any entry lie in
 	entries []*entry          // the latest first
 	last    stream.Completion // of the latest launch, or of what its memory was used for before
 	results []*tensor.Array   // of replays that are no launches
@@ -59,7 +60,8 @@ type entry struct {
 	inputs  []*tensor.Array
 	graph   driver.Graph
 	outside []tensor.Outside
-	made    []*buffer.Buffer // that outs lie in
+	made    []*buffer.Buffer // what it writes of the graph's arrays
+	open    []*buffer.Buffer // those of them that somebody else may use
 	outs    []*tensor.Array
 }
 
@@ -96,7 +98,7 @@ func (k kind) String() string {
 // how often a loop runs, is decided for all replays. Everything that it is to ask
 // for it asks for under the context that it is given. The graph is of the inputs'
 // device, or ctx's if there are none; arrays that the program finds elsewhere are
-// used where they are.
+// used where they are, and are none that the graph itself made.
 //
 // What a graph cannot have, such as decompositions, Apply, tasks, waits, copies from
 // and to the host or another device, is no error: then Reason names it, and each
@@ -183,7 +185,8 @@ func (g *Graph) Reason() error {
 // replay, and answers what it makes: the same arrays each time, written anew, or
 // views of inputs where the program answers such. It returns when that is submitted;
 // operations on the arrays that are asked for before and after see what was there
-// before and after.
+// before and after. An input may be a result of an earlier replay: then the results
+// lie in other arrays than that one.
 //
 // Inputs are of the number, shapes, element types and device that were recorded, or
 // it is an ErrArgument that says which is not; freed ones are an ErrClosed, and what
@@ -273,7 +276,7 @@ func (g *Graph) launch(ctx context.Context, e *entry) error {
 			acc.Read(o.Buffer)
 		}
 	}
-	for _, b := range e.made {
+	for _, b := range e.open {
 		acc.Write(b)
 	}
 	return g.submit(s, &acc, e.graph)
@@ -377,7 +380,7 @@ func (g *Graph) giveBack() error {
 		errs = append(errs, e.graph.Destroy())
 	}
 	errs = append(errs, g.lanes.Close(), g.arrays.Free())
-	g.entries, g.results, g.settled, g.last = nil, nil, 0, stream.Completion{}
+	g.entries, g.results, g.shown, g.settled, g.last = nil, nil, nil, 0, stream.Completion{}
 	if lost := g.resources.Device().Err(); lost != nil { // every call says so; once is enough
 		return cmp.Or(errs...)
 	}

@@ -46,6 +46,7 @@ func TestGraphsOnAGPU(t *testing.T) {
 	onGPU(t)
 	for name, test := range map[string]func(*testing.T){
 		"replay":     TestReplayWritesTheSameArraysAnew,
+		"result":     TestAResultIsTheNextReplaysInput,
 		"order":      TestAGraphIsInTheOrderOfOtherOperations,
 		"refusals":   TestRecordingRefusesByName,
 		"inputs":     TestWhatIsWrongWithInputsIsNamed,
@@ -302,6 +303,36 @@ func TestAGraphsMemoryIsThatOfNobodyElse(t *testing.T) {
 	for i, got := range must(tensor.Data[float64](ctx, outs[0])) {
 		if want := 2 * y0[i]; got != want {
 			t.Fatalf("element %d is %v; want %v", i, got, want)
+		}
+	}
+}
+
+// TestAResultIsReadBeforeItIsWrittenAnew: by whichever recording, be it as a result or in
+// between.
+func TestAResultIsReadBeforeItIsWrittenAnew(t *testing.T) {
+	onGPU(t)
+	ctx := start(t, runtime.Options{ResourceOptions: runtime.ResourceOptions{Streams: 3}})
+	const n = 16
+	x, y := array(ctx, 1, n, n), array(ctx, 2, n, n)
+	steps := 1
+	g := recorded(t, ctx, func(ctx context.Context, in []*flow.Value) ([]*flow.Value, error) {
+		v := in[0]
+		for range steps {
+			v = flow.Scale(ctx, 2, v)
+		}
+		return []*flow.Value{v}, nil
+	}, x)
+	steps = 3
+	must(g.Replay(ctx, y)) // it is recorded while nobody uses anything
+	outs := must(g.Replay(ctx, x))
+	must(tensor.Data[float64](ctx, outs[0]))
+	zero, release := gate(t, ctx, n)
+	read := must(tensor.Add(ctx, outs[0], zero))
+	must(g.Replay(ctx, y))
+	release()
+	for i, got := range must(tensor.Data[float64](ctx, read)) {
+		if want := 2 * numbers(1, n*n)[i]; got != want {
+			t.Fatalf("element %d of what was read is %v; want %v", i, got, want)
 		}
 	}
 }

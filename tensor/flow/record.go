@@ -32,18 +32,13 @@ func recorderOf(ctx context.Context) *recorder {
 
 // record records the program for the inputs, as the first of the entries.
 func (g *Graph) record(ctx context.Context) error {
-	r := &recorder{Recording: tensor.NewRecording(g.memory, &g.arrays)}
+	r := &recorder{Recording: tensor.NewRecording(g.memory, &g.arrays, g.inputs...)}
 	e := &entry{inputs: g.inputs}
 	outs, err := r.program(ctx, g)
 	if err != nil {
 		return err
 	}
 	e.outs, e.outside = outs, r.Outside()
-	for _, a := range outs {
-		if b := a.Buffer(); r.Made(b) && !slices.Contains(e.made, b) {
-			e.made = append(e.made, b)
-		}
-	}
 	if err := g.settle(ctx); err != nil {
 		return err
 	}
@@ -55,6 +50,19 @@ func (g *Graph) record(ctx context.Context) error {
 		return err
 	}
 	g.entries = slices.Insert(g.entries, 0, e)
+	for _, a := range g.arrays.All() {
+		if b := a.Buffer(); r.Made(b) {
+			e.made = append(e.made, b)
+		}
+	}
+	for _, a := range outs {
+		if b := a.Buffer(); r.Made(b) && !slices.Contains(g.shown, b) {
+			g.shown = append(g.shown, b)
+		}
+	}
+	for _, e := range g.entries {
+		e.open = slices.DeleteFunc(slices.Clone(e.made), func(b *buffer.Buffer) bool { return !slices.Contains(g.shown, b) })
+	}
 	if len(g.entries) <= mostEntries {
 		return nil
 	}
