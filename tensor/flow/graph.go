@@ -100,8 +100,8 @@ func (k kind) String() string {
 // device, or ctx's if there are none; arrays that the program finds elsewhere are
 // used where they are, and are none that the graph itself made.
 //
-// What a graph cannot have, such as decompositions, Apply, tasks, waits, copies from
-// and to the host or another device, is no error: then Reason names it, and each
+// What a graph cannot have, such as decompositions, Apply, tasks, waits, replays, copies
+// from and to the host or another device, is no error: then Reason names it, and each
 // replay runs the program. Errors are those of the program and of its operations,
 // and ErrArgument of inputs that are nil or on several devices.
 //
@@ -193,9 +193,20 @@ func (g *Graph) Reason() error {
 // another goroutine has open at the moment is an ErrBusy, as for operations. Where
 // other inputs lie elsewhere in memory than before, the program is recorded for
 // them, and a few of such recordings are kept. It waits, under ctx, as an operation
-// does, and for replays before it to be submitted.
+// does, and for replays before it to be submitted. A program may not replay its own
+// graph, which is an ErrDeadlock.
+//
+// What is asked of tensor/flow counts from when it is launched: wait for the value of
+// a change in place (async.Value.Wait) before a replay that is to see it.
 func (g *Graph) Replay(ctx context.Context, inputs ...*tensor.Array) ([]*tensor.Array, error) {
 	const op = "flow.Replay"
+	if r := recorderOf(ctx); r != nil {
+		return nil, r.Refuse(op, "it launches a graph, which none can have in it")
+	}
+	if ctx.Value(g) != nil {
+		return nil, &weir.Error{Op: op, Device: g.resources.Device().Name(), Kind: weir.KindLogic, Err: weir.ErrDeadlock,
+			Message: "the graph's own program asks for it, and it would wait for itself; expected another graph, or none"}
+	}
 	if err := g.take(ctx, op); err != nil {
 		return nil, err
 	}
@@ -226,18 +237,20 @@ func (g *Graph) Replay(ctx context.Context, inputs ...*tensor.Array) ([]*tensor.
 // with has inputs be those of the replay, if there are any.
 func (g *Graph) with(op string, inputs []*tensor.Array) error {
 	if len(inputs) == 0 {
-		return nil
+		inputs = g.inputs
 	}
 	if len(inputs) != len(g.kinds) {
 		return weir.Argf(op, "%d inputs; expected %d, as were recorded", len(inputs), len(g.kinds))
 	}
-	if slices.Equal(inputs, g.inputs) { // which were looked at
+	for i, a := range inputs {
+		if err := g.usable(op, i, a); err != nil { // those of before may have been freed
+			return err
+		}
+	}
+	if slices.Equal(inputs, g.inputs) {
 		return nil
 	}
 	for i, a := range inputs {
-		if err := g.usable(op, i, a); err != nil {
-			return err
-		}
 		if !g.kinds[i].is(a) {
 			return weir.Argf(op, "input %d is %v; expected %v, as was recorded", i, kindOf(a), g.kinds[i])
 		}
@@ -312,7 +325,7 @@ func (g *Graph) submitTo(s stream.Stream, work driver.Graph) error {
 // run asks for the program's operations, has them launched and copies what they made
 // to the graph's own arrays.
 func (g *Graph) run(ctx context.Context) (outs []*tensor.Array, err error) {
-	ctx, free := tensor.Scope(runtime.On(ctx, g.resources.Device()))
+	ctx, free := tensor.Scope(runtime.On(context.WithValue(ctx, g, true), g.resources.Device()))
 	defer func() {
 		if err = cmp.Or(err, free()); err != nil {
 			outs = nil
@@ -356,7 +369,8 @@ func (g *Graph) kept(ctx context.Context, i int, a *tensor.Array) (*tensor.Array
 }
 
 // Close gives back what the graph has, its arrays among it. It waits for the latest
-// replay to be done. A second Close does nothing.
+// replay to be done, so it is not for the program itself to call. A second Close does
+// nothing.
 func (g *Graph) Close() error {
 	if err := g.take(context.Background(), "flow.Close"); err != nil {
 		return err

@@ -172,6 +172,9 @@ func TestRecordingRefusesByName(t *testing.T) {
 	pending := async.New[*tensor.Array]("pending")
 	outside := array(ctx, 3, 2, 2)
 	id := func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error) { return in[0], nil }
+	double := recorded(t, ctx, func(ctx context.Context, in []*flow.Value) ([]*flow.Value, error) {
+		return []*flow.Value{flow.Scale(ctx, 2, in[0])}, nil
+	}, outside)
 	for name, c := range map[string]struct {
 		program flow.Program
 		reason  string
@@ -185,6 +188,13 @@ func TestRecordingRefusesByName(t *testing.T) {
 			flow.SVD(ctx, in[0])
 			return in, nil
 		}, "flow.SVD: it waits for the device: not recordable", nil},
+		"replay": {func(ctx context.Context, in []*flow.Value) ([]*flow.Value, error) {
+			outs, err := double.Replay(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return []*flow.Value{flow.Add(ctx, async.Of(outs[0]), in[0])}, nil
+		}, "flow.Replay: it launches a graph, which none can have in it: not recordable", nil},
 		"apply": {func(ctx context.Context, in []*flow.Value) ([]*flow.Value, error) {
 			return []*flow.Value{flow.Apply(ctx, "mine", id, in[0])}, nil
 		}, `flow.Apply "mine": it is not known to be recordable: not recordable`, nil},
@@ -348,6 +358,15 @@ func TestWhatIsWrongWithInputsIsNamed(t *testing.T) {
 	if _, err := g.Replay(ctx, x, x); err != nil {
 		t.Errorf("after what was refused: %v", err)
 	}
+	y := array(ctx, 1, 2, 3)
+	if _, err := g.Replay(ctx, x, y); err != nil {
+		t.Error(err)
+	}
+	if err := y.Free(); err != nil {
+		t.Error(err)
+	}
+	wants(replay(), weir.ErrClosed, "flow.Replay on "+here+": input 1 was freed; expected a live array")
+	wants(replay(x, y), weir.ErrClosed, "flow.Replay on "+here+": input 1 was freed; expected a live array")
 	if err := errors.Join(g.Close(), g.Close()); err != nil {
 		t.Error(err)
 	}
@@ -429,6 +448,26 @@ func TestAReplayGivesUpItsTurn(t *testing.T) {
 		t.Errorf("the first answered %v", err)
 	}
 	holdsPolynomial(t, ctx, must(g.Replay(ctx)), 2, 1, 1)
+}
+
+// TestAProgramDoesNotReplayItsOwnGraph: of one that is run, which would wait for itself.
+func TestAProgramDoesNotReplayItsOwnGraph(t *testing.T) {
+	ctx := start(t, runtime.Options{})
+	x := array(ctx, 1, 2, 2)
+	var g *flow.Graph
+	g = recorded(t, ctx, func(ctx context.Context, in []*flow.Value) ([]*flow.Value, error) {
+		s := flow.Apply(ctx, "mine", func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { return in[0], nil }, in[0])
+		if g == nil {
+			return []*flow.Value{s}, nil
+		}
+		_, err := g.Replay(ctx)
+		return []*flow.Value{s}, err
+	}, x)
+	_, err := g.Replay(ctx)
+	want := "flow.Replay on " + device(0).Name() + ": the graph's own program asks for it, and it would wait for itself; expected another graph, or none"
+	if !errors.Is(err, weir.ErrDeadlock) || err.Error() != want {
+		t.Errorf("answered\n%v; want\n%s", err, want)
+	}
 }
 
 func TestAGraphThatWasNotClosedIsNamed(t *testing.T) {
