@@ -51,8 +51,8 @@ type Outside struct {
 type recordingKey struct{}
 
 // NewRecording begins a recording of operations on memory m, which takes what they
-// make from arrays, but for those that inputs lie in.
-func NewRecording(m *buffer.Memory, arrays *Arrays, inputs ...*Array) *Recording {
+// make from arrays, but for those of the inputs' buffers.
+func NewRecording(m *buffer.Memory, arrays *Arrays, inputs ...*buffer.Buffer) *Recording {
 	arrays.again(inputs)
 	return &Recording{memory: m, arrays: arrays, uses: map[*buffer.Buffer]*uses{}}
 }
@@ -274,10 +274,10 @@ type Arrays struct {
 }
 
 // again has a recording begin with all that no input lies in.
-func (x *Arrays) again(inputs []*Array) {
+func (x *Arrays) again(inputs []*buffer.Buffer) {
 	x.free = map[int64][]*Array{}
 	for _, a := range x.all {
-		if slices.ContainsFunc(inputs, func(in *Array) bool { return in.Buffer() == a.Buffer() }) {
+		if slices.Contains(inputs, a.Buffer()) {
 			continue
 		}
 		n := a.own.Bytes()

@@ -32,7 +32,11 @@ func recorderOf(ctx context.Context) *recorder {
 
 // record records the program for the inputs, as the first of the entries.
 func (g *Graph) record(ctx context.Context) error {
-	r := &recorder{Recording: tensor.NewRecording(g.memory, &g.arrays, g.inputs...)}
+	in := make([]*buffer.Buffer, len(g.inputs))
+	for i, a := range g.inputs {
+		in[i] = a.Buffer()
+	}
+	r := &recorder{Recording: tensor.NewRecording(g.memory, &g.arrays, in...)}
 	e := &entry{inputs: g.inputs}
 	outs, err := r.program(ctx, g)
 	if err != nil {
