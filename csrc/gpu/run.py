@@ -5,6 +5,7 @@ tests       each test of the CUDA driver, conformance suite and all, in a proces
             of its own, eight at a time and each with a limit, so that one that
             hangs does not cost the rest
 packages    the tests of the other packages, and the command
+raft        of these, the tests of the native interface on RAFT; only if it is named
 sanitizer   a few tests under compute-sanitizer's memcheck and racecheck
 bench       the benchmarks, a scenario at a time: tables in bench.txt, and the same
             as lines of JSON in bench.jsonl
@@ -28,6 +29,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE / "tests"
 DRIVER = TESTS / "internal/driver/cuda"
+RAFT = HERE / "raft"
+ON_RAFT = ("native", "provider/raft")
 AT_ONCE = 8
 TEST_SECONDS = 30
 SOON = 10  # seconds; there is no time to see many tests hang twice
@@ -68,6 +71,8 @@ class Job:
         if self.word == "ok" and "testing: warning: no tests to run" in self.output:
             self.word = "FAILED (no such test)"
         if self.word == "ok" and re.search(r"^\s*--- SKIP", self.output, re.M) and not re.search(r"^\s+--- PASS", self.output, re.M):
+            self.word = "skipped"
+        if self.word == "ok" and "[  SKIPPED ]" in self.output:  # GoogleTest
             self.word = "skipped"
 
 
@@ -172,14 +177,24 @@ def packages():
     for binary in sorted(TESTS.rglob("*.test")):
         folder = binary.parent
         name = str(folder.relative_to(TESTS))
-        if folder == DRIVER:
+        if folder == DRIVER or name in ON_RAFT:
             continue
         environment = {"CUDA_VISIBLE_DEVICES": "", "WEIR_TEST_CUDA": ""} if name == "runtime" else {}
         chosen = ["-test.run=^Test(GPUs|ADead)"] if name == "internal/devicetest" else []
         job = Job(name, [binary, "-test.timeout=175s", *chosen], folder, limit=180, **environment)
         # These look at how much memory the whole device has left.
         (alone if name in ("bench", "csrc/floor") else beside).append(job)
-    return beside, alone
+    return beside + on_raft(), alone
+
+
+def on_raft():
+    """The tests that call the bundle's libraries on RAFT: Go's, and C++'s own."""
+    environment = {"WEIR_NATIVE_LIBRARY_PATH": str(RAFT), "WEIR_TEST_NATIVE": "1"}
+    binaries = [(name, binary) for name in ON_RAFT for binary in (TESTS / name).glob("*.test")]
+    jobs = [Job(name, [binary, "-test.timeout=175s"], binary.parent, limit=180, **environment) for name, binary in binaries]
+    if (RAFT / "raft_test").exists():
+        jobs.append(Job("raft_test", [RAFT / "raft_test"], RAFT, limit=180))
+    return jobs
 
 
 def sanitizer(run):
@@ -256,10 +271,11 @@ def main():
         "machine": lambda: machine(run),
         "tests": lambda: run.phase("tests", driver_tests()),
         "packages": lambda: run.phase("packages", *packages()),
+        "raft": lambda: run.phase("raft", on_raft() or sys.exit("raft: the bundle has none; make raft, then make gpu-bundle")),
         "sanitizer": lambda: sanitizer(run),
         "bench": lambda: benchmarks(run),
     }
-    chosen = sys.argv[2:] or list(phases)
+    chosen = sys.argv[2:] or [name for name in phases if name != "raft"]
     for name in chosen:
         if name not in phases:
             raise SystemExit(f"phase {name!r}; there are {', '.join(phases)}")

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs a GPU bundle: run.sh [RESULTS [PHASE...]]. The phases are machine, tests,
-# packages, sanitizer and bench, in that order and all of them without a name;
-# run.py says what each does. It leaves at most seven files in RESULTS (results),
-# and fails if a test did. WEIR_GPU_SECONDS (540) is about how long it may take:
-# what there is no time for is said, and a later call may go on with those phases.
+# packages, sanitizer and bench, in that order and all of them without a name; and
+# raft, which is a part of packages. run.py says what each does. It leaves at most
+# seven files in RESULTS (results), and one more with raft; it fails if a test did.
+# WEIR_GPU_SECONDS (540) is about how long it may take: what there is no time for is
+# said, and a later call may go on with those phases.
 here=$(cd "$(dirname "$0")" && pwd)
 
 # Where drivers and toolkits are: the usual places, and NVIDIA's wheels in the

@@ -18,12 +18,21 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // python stands for python3 with pip. It notes each installation in $PIP_LOG and
-// lays two files, or fails as $PIP says.
+// lays a few files, or fails as $PIP says.
 const python = `#!/bin/sh
 [ "$1 $2" = '-m pip' ] || exit 9
 [ "$3" = --version ] && { [ "$PIP" != none ]; exit; }
 echo "$@" >>"$PIP_LOG"
 [ "$PIP" = fails ] && { echo 'pip: no index' >&2; exit 1; }
+while [ "$1" != --requirement ]; do shift; done
+if [ "${2##*/}" = raft-requirements.txt ]; then
+	for file in libraft/include/raft/core/handle.hpp librmm/lib64/librmm.so cmake/data/bin/cmake; do
+		mkdir -p "$4/${file%/*}"
+		echo "$PIP" >"$4/$file"
+	done
+	[ "$PIP" = hollow ] && rm "$4/librmm/lib64/librmm.so"
+	exit 0
+fi
 while [ "$1" != --target ]; do shift; done
 mkdir -p "$2/nvidia/cu13/include" "$2/nvidia/cu13/lib"
 echo '#define CUDA_VERSION 13000' >"$2/nvidia/cu13/include/cuda.h"
@@ -35,7 +44,8 @@ exit 0
 // world is a home, a PATH whose python3 is the one above, and its log.
 type world struct {
 	home, bin, log string
-	scripts        string // install.sh and requirements.txt
+	scripts        string   // install.sh and its requirements
+	sdk            []string // which the script is to install
 }
 
 func newWorld(t *testing.T) *world {
@@ -57,7 +67,7 @@ func newWorld(t *testing.T) *world {
 // install runs the script and answers its exit code and all that it says.
 func (w *world) install(t *testing.T, env ...string) (code int, said string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(w.scripts, "install.sh"))
+	cmd := exec.CommandContext(t.Context(), "sh", append([]string{filepath.Join(w.scripts, "install.sh")}, w.sdk...)...)
 	cmd.Env = append([]string{"PATH=" + w.bin + ":/usr/bin:/bin", "HOME=" + w.home, "PIP=works", "PIP_LOG=" + w.log}, env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -190,7 +200,7 @@ func TestAFailureSaysWhatToDoAndLeavesNothing(t *testing.T) {
 	}
 
 	w := newWorld(t)
-	w.expect(t, 1, "cuda-sdk: "+w.bin+"/python3 has no pip; install it, or NVIDIA's CUDA toolkit, 12 or later, and name that with CUDA_HOME\n", "PIP=none")
+	w.expect(t, 1, "cuda-sdk: "+w.bin+"/python3 has no pip; install it, or install NVIDIA's CUDA toolkit, 12 or later, and name it with CUDA_HOME\n", "PIP=none")
 }
 
 func TestAFolderOfSomebodyElseIsLeftAlone(t *testing.T) {
@@ -222,30 +232,74 @@ func TestAToolkitThatIsNamedIsUsedIfItIsNewEnough(t *testing.T) {
 	w.expect(t, 0, passed+"cuda-sdk: "+w.target()+" is up to date\n", "CUDA_HOME="+home)
 }
 
+func newRAFTWorld(t *testing.T) (w *world, target, installing string) {
+	t.Helper()
+	w = newWorld(t)
+	w.sdk = []string{"raft"}
+	target = filepath.Join(w.home, ".cache/weir/raft-26.10")
+	return w, target, "raft-sdk: installing RAFT 26.10 (0.12 GB to download, 0.3 GB installed) into " + target + "\n"
+}
+
+func TestRAFTIsInstalledOnceIntoAFolderOfItsOwn(t *testing.T) {
+	w, target, installing := newRAFTWorld(t)
+	// A toolkit has no RAFT.
+	w.expect(t, 0, installing+"raft-sdk: installed\n", "CUDA_HOME=/")
+	w.expect(t, 0, "raft-sdk: "+target+" is up to date\n")
+	if names := beside(t, target); len(names) != 1 {
+		t.Errorf("left over: %v", names)
+	}
+	named := filepath.Join(w.home, "named")
+	w.expect(t, 0, strings.ReplaceAll(installing, target, named)+"raft-sdk: installed\n", "WEIR_RAFT_SDK="+named)
+	w.expect(t, 1, "raft-sdk: "+w.home+" exists and was not made by this script; name another folder with WEIR_RAFT_SDK\n", "WEIR_RAFT_SDK="+w.home)
+	if n := w.installations(t); n != 2 {
+		t.Errorf("pip ran %d times", n)
+	}
+}
+
+func TestAFailureWithRAFTSaysWhatToDoAndLeavesNothing(t *testing.T) {
+	for pip, words := range map[string]string{
+		"fails":  "pip: no index\nraft-sdk: pip could not install the wheels; what it said is above. Without a package index: do without RAFT, which only make raft needs\n",
+		"hollow": "raft-sdk: the wheels hold no librmm/lib64/librmm.so\n",
+	} {
+		w, target, installing := newRAFTWorld(t)
+		w.expect(t, 1, installing+words, "PIP="+pip)
+		if names := beside(t, target); len(names) != 0 {
+			t.Errorf("left over: %v", names)
+		}
+	}
+
+	w, _, _ := newRAFTWorld(t)
+	w.sdk = []string{"raft-26.12"}
+	w.expect(t, 2, "install.sh: got raft-26.12; expected raft or nothing\n")
+}
+
 func TestRequirementsArePinnedAndHashedAndNameNoServer(t *testing.T) {
-	line := regexp.MustCompile(`^nvidia-[a-z-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}$`)
-	text, err := os.ReadFile("requirements.txt")
+	line := regexp.MustCompile(`^[a-z][a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}$`)
+	all, err := os.ReadFile("install.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for _, l := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		if strings.HasPrefix(l, "#") {
-			continue
+	for file, wheels := range map[string]int{"requirements.txt": 9, "raft-requirements.txt": 5} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		n++
-		if !line.MatchString(l) {
-			t.Errorf("got %s; expected %v", l, line)
+		n := 0
+		for _, l := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			if strings.HasPrefix(l, "#") {
+				continue
+			}
+			n++
+			if !line.MatchString(l) {
+				t.Errorf("%s: got %s; expected %v", file, l, line)
+			}
 		}
+		if n != wheels {
+			t.Errorf("%s: got %d wheels; expected %d", file, n, wheels)
+		}
+		all = append(all, text...)
 	}
-	if n != 9 {
-		t.Errorf("got %d wheels; expected 9", n)
-	}
-	script, err := os.ReadFile("install.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(append(script, text...), []byte("://")) {
+	if bytes.Contains(all, []byte("://")) {
 		t.Error("a server is named")
 	}
 }
