@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/stream"
@@ -20,8 +21,14 @@ type ResourceOptions struct {
 	MemoryLimit      int64 // most bytes held of the device; 0 is what the device has
 	ReleaseThreshold int64 // unused bytes kept when the device synchronises; 0 is an eighth of its memory, -1 none
 	Debug            bool  // remember creation stacks
-	Lowering         Lowering
+	// ExitWait is how long Close waits for jobs of native libraries that still run,
+	// which nothing can stop; 0 is DefaultExitWait, and a negative one has no end.
+	ExitWait time.Duration
+	Lowering Lowering
 }
+
+// DefaultExitWait is the ResourceOptions.ExitWait if nothing says otherwise.
+const DefaultExitWait = 10 * time.Second
 
 // Lowering says how operations of tensor/flow become launches.
 type Lowering struct {
@@ -68,6 +75,9 @@ const (
 	// StageLog: operations that wait to be launched. They are drained as soon as
 	// tasks have ended, while launching is still possible, and need no closing.
 	StageLog
+	// StageSession: sessions of native libraries. They are drained when the logs are,
+	// where jobs that run are waited for, and closed before the first provider.
+	StageSession
 )
 
 // Service is something that Resources makes once, on first use, and takes down
@@ -130,6 +140,9 @@ func NewResources(d Device, o ResourceOptions) (*Resources, error) {
 		o.ReleaseThreshold = d.Capabilities().MemoryBytes / 8
 	}
 	o.ReleaseThreshold = max(o.ReleaseThreshold, 0)
+	if o.ExitWait == 0 {
+		o.ExitWait = DefaultExitWait
+	}
 	r := &Resources{dev: d, options: o}
 	r.services.Store(&[]*service{})
 	var err error
@@ -327,7 +340,9 @@ func apart(err error) []error {
 
 func (r *Resources) drain() error { return errors.Join(r.each(-1, Service.Drain), r.streams.Drain()) }
 
-func (r *Resources) destroyProviders() error { return r.each(StageProvider, Service.Close) }
+func (r *Resources) destroyProviders() error {
+	return errors.Join(r.each(StageSession, Service.Close), r.each(StageProvider, Service.Close))
+}
 
 func (r *Resources) destroyRest() error {
 	return errors.Join(r.each(StageMemory, Service.Close), r.streams.Close(), r.reclaim.Release(), r.supply.Release(), r.own.Close())

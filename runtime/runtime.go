@@ -241,10 +241,10 @@ func (rt *Runtime) names() string {
 
 // Close takes the services away. Tasks come to their end first, with everything
 // at their hands; those that can't are named, see scheduler.Pool.Close. Then it
-// removes the global lookup,
-// collects garbage so that unreachable arrays are no leaks, reports what still
-// lives as Options.OnLeak says, drains provider work and streams, destroys
-// providers, then the device sets. It joins everything that went wrong. A
+// waits for jobs of native libraries, as Options.ExitWait says, removes the global
+// lookup, collects garbage so that unreachable arrays are no leaks, reports what
+// still lives or runs as Options.OnLeak says, drains provider work and streams,
+// destroys providers, then the device sets. It joins everything that went wrong. A
 // second Close does nothing.
 func (rt *Runtime) Close() error {
 	if rt.closed.Swap(true) {
@@ -252,7 +252,7 @@ func (rt *Runtime) Close() error {
 	}
 	tasks := rt.scheduler.Close()
 	for _, r := range rt.enrolled {
-		tasks = errors.Join(tasks, r.each(StageLog, Service.Drain))
+		tasks = errors.Join(tasks, r.each(StageLog, Service.Drain), r.each(StageSession, Service.Drain))
 	}
 	scheduler.Install(nil)
 	installed.CompareAndSwap(rt, nil)

@@ -228,12 +228,12 @@ func TestStartingMakesNoHandlesPoolsOrMemory(t *testing.T) {
 
 func TestOptionsAnswerTheDefaultsFilledIn(t *testing.T) {
 	startHosts(t, runtime.Options{})
-	want := runtime.ResourceOptions{Streams: stream.DefaultCount, ReleaseThreshold: deviceBytes / 8}
+	want := runtime.ResourceOptions{Streams: stream.DefaultCount, ReleaseThreshold: deviceBytes / 8, ExitWait: runtime.DefaultExitWait}
 	if got := resources("host:0").Options(); got != want {
 		t.Errorf("got %+v; expected %+v", got, want)
 	}
 	r := must(runtime.NewResources(get("host:1"), runtime.ResourceOptions{Streams: 2, MemoryLimit: 100, ReleaseThreshold: -1}))
-	if got, want := r.Options(), (runtime.ResourceOptions{Streams: 2, MemoryLimit: 100}); got != want {
+	if got, want := r.Options(), (runtime.ResourceOptions{Streams: 2, MemoryLimit: 100, ExitWait: runtime.DefaultExitWait}); got != want {
 		t.Errorf("got %+v; expected %+v", got, want)
 	}
 	if err := r.Close(); err != nil {

@@ -49,6 +49,7 @@ var house = []string{
 	"internal/driver",
 	"internal/cudaenv csrc/buildkit",
 	"csrc/kit",
+	"internal/sharedlib internal/rows",
 	"internal/hostmem internal/garbage internal/callers internal/lint csrc",
 	"dtype",
 	".",

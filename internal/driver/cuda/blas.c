@@ -26,6 +26,10 @@ struct weir_blas {
 	size_t groups; /* that it is for */
 };
 
+uintptr_t weir_blas_native(const struct weir_blas *blas) {
+	return (uintptr_t)blas->handle;
+}
+
 void weir_blas_forget(struct weir_blas *blas) {
 	free(blas->room);
 	free(blas);

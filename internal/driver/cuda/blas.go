@@ -59,6 +59,10 @@ func (d *device) NewBLAS() (driver.BLAS, error) {
 	return b, nil
 }
 
+// Native is the cublasHandle_t, for foreign code while the handle lives. Foreign code
+// that sets its stream takes the workspace from it, so Weir's products are not on it.
+func (b *blas) Native() uintptr { return uintptr(C.weir_blas_native(b.handle)) }
+
 func (b *blas) Gemm(st driver.Stream, g *driver.Gemm) error {
 	const op = "BLAS.Gemm"
 	s, err := b.device.ours(op, st)

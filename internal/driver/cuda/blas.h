@@ -27,6 +27,8 @@ struct weir_gemm {
 /* The handle has workspace bytes for the library, and addresses bytes of device
    memory, at *at, for what its products find addresses in. */
 int weir_blas_new(uintptr_t context, size_t workspace, size_t addresses, struct weir_blas **blas, uint64_t *at);
+/* The library's own handle. */
+uintptr_t weir_blas_native(const struct weir_blas *blas);
 /* Waits for the handle's last product, which was on last, 0 if there was none. */
 int weir_blas_destroy(uintptr_t context, struct weir_blas *blas, uintptr_t last);
 /* For a handle whose context is dead: frees what is not the library's, which does

@@ -25,6 +25,10 @@ struct weir_solver {
 	uint64_t serial; /* of the last work's stream, 0 before the first */
 };
 
+uintptr_t weir_solver_native(const struct weir_solver *solver) {
+	return (uintptr_t)solver->handle;
+}
+
 void weir_solver_forget(struct weir_solver *solver) {
 	free(solver->host);
 	free(solver);

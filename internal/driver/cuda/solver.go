@@ -43,6 +43,9 @@ func (d *device) NewSolver() (driver.Solver, error) {
 	return h, nil
 }
 
+// Native is the cusolverDnHandle_t, for foreign code while the handle lives.
+func (h *solver) Native() uintptr { return uintptr(C.weir_solver_native(h.handle)) }
+
 func (h *solver) WorkspaceBytes() int64 { return h.bytes.Load() }
 
 func (h *solver) Destroy() error {

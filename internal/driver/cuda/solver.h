@@ -19,6 +19,8 @@ struct weir_svd {
 };
 
 int weir_solver_new(uintptr_t context, struct weir_solver **solver);
+/* The library's own handle. */
+uintptr_t weir_solver_native(const struct weir_solver *solver);
 /* Waits for the handle's last work. */
 int weir_solver_destroy(uintptr_t context, struct weir_solver *solver);
 /* For a handle whose context is dead, as in blas.h. */

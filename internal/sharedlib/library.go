@@ -1,0 +1,121 @@
+package sharedlib
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/hostmem"
+)
+
+// Library is a library that was loaded.
+type Library struct {
+	handle uintptr
+	Path   string // as the loader was given it
+}
+
+// Open loads a library. A name with a separator is its path; another one is looked for
+// in the folders that the environment variable lists, then where the loader looks. who
+// is whose errors they are.
+func Open(who, variable, name string) (Library, error) {
+	path := name
+	if !strings.ContainsRune(name, '/') && !strings.ContainsRune(name, filepath.Separator) {
+		for _, folder := range filepath.SplitList(os.Getenv(variable)) {
+			if in := filepath.Join(folder, name); exists(in) {
+				path = in
+				break
+			}
+		}
+	} else if !exists(path) {
+		return Library{}, cannotLoad(who, "library %s: there is no such file; build it or correct the path", path)
+	}
+	handle, err := dlopen(path)
+	if err == nil {
+		return Library{handle, path}, nil
+	}
+	if path == name && !exists(path) {
+		return Library{}, cannotLoad(who, "library %s: it is neither in the folders of %s=%q nor where the system looks; build it or name its folder", name, variable, os.Getenv(variable))
+	}
+	if why := diagnose(path); why != nil {
+		err = why
+	}
+	return Library{}, cannotLoad(who, "library %s: %v", path, err)
+}
+
+// Symbol is the address of a function or variable.
+func (l Library) Symbol(who, name string) (uintptr, error) {
+	if at := dlsym(l.handle, name); at != 0 {
+		return at, nil
+	}
+	return 0, cannotLoad(who, "library %s: it has no entry point %s; expected one built for this interface", l.Path, name)
+}
+
+// mostText is how far a string is read.
+const mostText = 4096
+
+// Text is the C string at an address: at most 4096 bytes of it, of which those that are
+// no UTF-8 become U+FFFD.
+func Text(at uintptr) string {
+	if at == 0 {
+		return ""
+	}
+	n := int64(0)
+	for n < mostText && *(*byte)(hostmem.Pointer(at + uintptr(n))) != 0 {
+		n++
+	}
+	text := hostmem.Bytes(at, n)
+	if utf8.Valid(text) {
+		return string(text)
+	}
+	return string([]rune(string(text)))
+}
+
+func cannotLoad(who, format string, args ...any) error {
+	return &weir.Error{Op: who, Message: fmt.Sprintf(format, args...), Err: weir.ErrNotSupported}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// machines are the processors that libraries are for, by the names of Go.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// diagnose says why the loader cannot take a file, where its own message is vague; nil
+// if that has to do.
+func diagnose(path string) error {
+	if goruntime.GOOS != "linux" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, 20)
+	if _, err := io.ReadFull(f, head); err != nil || !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
+		return errors.New("it is no shared library")
+	}
+	is := elf.Machine(uint16(head[18]) | uint16(head[19])<<8)
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		is = elf.Machine(uint16(head[19]) | uint16(head[18])<<8)
+	}
+	if want := machines[goruntime.GOARCH]; is != want {
+		return fmt.Errorf("it is built for %s, and this process runs on %s; build it for that", machine(is), machine(want))
+	}
+	return nil
+}
+
+func machine(m elf.Machine) string {
+	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
+}

@@ -1,0 +1,67 @@
+package native
+
+import (
+	"fmt"
+	goruntime "runtime"
+	"unicode/utf8"
+
+	"github.com/weirgo/weir"
+	"github.com/weirgo/weir/internal/sharedlib"
+)
+
+// Checker makes errors of what a library's functions answer.
+type Checker struct {
+	lastError, lastErrorKind uintptr
+	wrap                     func(*weir.Error) error // or nil
+}
+
+// Check calls a function of the library, as fn does, and answers nil if that answers
+// 0. Otherwise the error is a *weir.Error with who as its Op, and the message and the
+// kind of the library's last error; or what Exports.Wrap makes of it. An out-of-memory
+// error is an ErrOutOfMemory.
+//
+// fn is called on a locked OS thread, since a library keeps its last error for each
+// thread; it holds that thread until it returns. What can run long is a Job. To ask
+// for one in fn is refused. When fn answers 0, Check allocates nothing.
+//
+//go:noinline
+func (c *Checker) Check(who string, fn func() int32) error {
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	status := fn()
+	if status == 0 {
+		return nil
+	}
+	return c.failed(who, status, sharedlib.Text(sharedlib.Call(c.lastError)), invoke(c.lastErrorKind))
+}
+
+// failed is the error of a call or a job.
+func (c *Checker) failed(who string, status int32, message string, kind int32) error {
+	e := &weir.Error{Op: who, Message: message}
+	if message == "" {
+		e.Message = fmt.Sprintf("the library answered status %d and no message", status)
+	}
+	switch k := weir.Kind(kind); k {
+	case weir.KindOutOfMemory:
+		e.Kind, e.Err = k, weir.ErrOutOfMemory
+	case weir.KindCUDA, weir.KindLogic:
+		e.Kind = k
+	}
+	if c.wrap != nil {
+		return c.wrap(e)
+	}
+	return e
+}
+
+// refuse is an error of kind logic that Weir finds, before native code does.
+func refuse(who string, cause error, format string, args ...any) error {
+	return &weir.Error{Op: who, Kind: weir.KindLogic, Message: fmt.Sprintf(format, args...), Err: cause}
+}
+
+// valid is text with U+FFFD in place of each byte that is no UTF-8.
+func valid(text []byte) string {
+	if utf8.Valid(text) {
+		return string(text)
+	}
+	return string([]rune(string(text)))
+}
