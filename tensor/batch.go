@@ -36,6 +36,9 @@ func GemmBatchInto(ctx context.Context, alpha complex128, a, b []*Array, beta co
 	if len(a) != len(c) || len(b) != len(c) {
 		return weir.Argf(op, "%d, %d and %d arrays in a, b and c; expected as many of each", len(a), len(b), len(c))
 	}
+	if o.provider == RAFT {
+		return weir.Argf(op, "provider %q; expected none for a batch, which RAFT has no product of", string(RAFT))
+	}
 	x := batches.Get().(*batch)
 	defer x.giveBack()
 	for i := range c {

@@ -45,7 +45,7 @@ func MatMul(ctx context.Context, a, b *Array, opts ...ProductOption) (*Array, er
 	if err != nil {
 		return nil, err
 	}
-	p.c, p.precision = matrixOf(c), o.precision
+	p.c, p.precision, p.raft = matrixOf(c), o.precision, o.provider.computes(c)
 	for i := range p.batch {
 		p.batch[i].c = c.strides()[i]
 	}
@@ -124,6 +124,7 @@ func GemmInto(ctx context.Context, alpha complex128, a, b *Array, beta complex12
 	if err := p.plan(op, alpha, a, b, beta, c); err != nil {
 		return err
 	}
+	p.raft = o.provider.computes(c)
 	return p.run(ctx)
 }
 

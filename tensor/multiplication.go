@@ -6,6 +6,7 @@ import (
 	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/provider/blas"
+	"github.com/weirgo/weir/provider/raft"
 	"github.com/weirgo/weir/stream"
 )
 
@@ -13,7 +14,8 @@ import (
 // and a handle, or what becomes a node of a recording.
 type multiplication struct {
 	lease blas.Lease
-	note  *note // in the lease's place, or nil
+	raft  *raft.Lease // in the place of lease, or nil
+	note  *note       // in the lease's place, or nil
 	acc   buffer.Access
 }
 
@@ -23,6 +25,12 @@ func (x *multiplication) begin(ctx context.Context, after stream.After, to *Arra
 	if r := recordingOf(ctx); r != nil {
 		if x.note, err = r.begin(); err == nil {
 			x.acc = buffer.BeginRecording(x.note)
+		}
+		return err
+	}
+	if x.raft != nil {
+		if *x.raft, err = raft.AcquireAfter(ctx, to.resources(), after); err == nil {
+			x.acc = buffer.Begin(x.raft.Stream())
 		}
 		return err
 	}
@@ -44,6 +52,9 @@ func (x *multiplication) endAs(err error, as func(error) error) error {
 	if x.note != nil {
 		return x.note.end(join(err, failed))
 	}
+	if x.raft != nil {
+		return join(err, failed, x.raft.Release())
+	}
 	return join(err, failed, x.lease.Release())
 }
 
@@ -51,6 +62,10 @@ func (x *multiplication) gemm(p *blas.Product) error {
 	if x.note != nil {
 		x.note.gemm(p)
 		return nil
+	}
+	if x.raft != nil {
+		q := *p // on the heap, where BLAS's is not
+		return raft.Gemm(x.raft, &q)
 	}
 	return blas.Gemm(&x.lease, p)
 }
@@ -67,7 +82,11 @@ func (x *multiplication) launch(k *driver.Kernel) error {
 	if x.note != nil {
 		return tape{note: x.note}.Launch(k)
 	}
-	s, err := x.lease.Stream().Submit()
+	on := x.lease.Stream()
+	if x.raft != nil {
+		on = x.raft.Stream()
+	}
+	s, err := on.Submit()
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 // take arrays and answer an error.
 var takers = []any{
 	Add, AddInto, AsType, Contiguous, Contract, Copy, CopyInto, Data[float64], DataInto[float64], Einsum,
-	EinsumWith, Format, GemmBatchInto, GemmInto, Item[float64], MatMul, Network, PlanEinsum, PlanNetwork, Reshape,
-	SVD, SaveNPY, SaveNPZ, Scale, SetData[float64], SingularValues, To, (*Arrays).Like, (*Plan).Run,
+	EinsumWith, Format, GemmBatchInto, GemmInto, Item[float64], MatMul, Network, PlanEinsum, PlanNetwork, RandomizedSVD, Reduce, Reshape,
+	SVD, SaveNPY, SaveNPZ, Scale, SelectK, SetData[float64], SingularValues, To, (*Arrays).Like, (*Plan).Run,
 }
 
 // takerName is a function's name as its declaration has it: Copy, (*Plan).Run.

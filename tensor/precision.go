@@ -7,12 +7,15 @@ import (
 	"github.com/weirgo/weir/provider/blas"
 )
 
-// ProductOption changes how a product is computed. A Precision is one.
+// ProductOption changes how a product is computed: a Precision, or a Provider.
 type ProductOption interface {
 	apply(productOptions) productOptions
 }
 
-type productOptions struct{ precision Precision }
+type productOptions struct {
+	precision Precision
+	provider  Provider
+}
 
 // Precision says how precisely the terms of a product are multiplied: it trades
 // bits for speed where the device has units for narrow numbers. Sums are those
@@ -65,6 +68,9 @@ func optionsOf(op string, opts []ProductOption) (o productOptions, err error) {
 			return o, weir.Argf(op, "option %d is nil; expected one of package tensor's", i)
 		}
 		o = x.apply(o)
+	}
+	if err := o.provider.check(op); err != nil {
+		return o, err
 	}
 	return o, o.precision.check(op)
 }

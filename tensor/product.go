@@ -7,6 +7,7 @@ import (
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/provider/blas"
+	"github.com/weirgo/weir/provider/raft"
 )
 
 // product is C = alpha·A·B + beta·C for a batch of strided matrices, before it
@@ -22,6 +23,7 @@ import (
 type product struct {
 	op          string
 	precision   Precision
+	raft        bool // in the place of BLAS
 	alpha, beta complex128
 	a, b, c     matrix // m×k, k×n, m×n
 	batch       []batchAxis
@@ -229,6 +231,11 @@ func (p *product) run(ctx context.Context) error {
 	if p.a.cols == 0 {
 		return p.scale(ctx)
 	}
+	if p.raft {
+		if err := p.forRAFT(ctx); err != nil {
+			return err
+		}
+	}
 	if p.oriented {
 		return p.runPacked(ctx, nil, nil)
 	}
@@ -257,6 +264,9 @@ func (p *product) run(ctx context.Context) error {
 // operands into.
 func (p *product) runPacked(ctx context.Context, packA, packB *Array) error {
 	var x multiplication
+	if p.raft {
+		x.raft = new(raft.Lease)
+	}
 	if err := x.begin(ctx, written(p.a.array, p.b.array, p.c.array), p.c.array); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (x Products) Len() int { return len(x.members) }
 func (x Products) MatMul(ctx context.Context, a, b *Array, opts ...ProductOption) (c *Array, ok bool) {
 	const op = "tensor.MatMul"
 	o, err := optionsOf(op, opts)
-	if err != nil || a.none() || b.none() || a.rank != 2 || b.rank != 2 || a.dtype != b.dtype || a.memory() != b.memory() {
+	if err != nil || o.provider == RAFT || a.none() || b.none() || a.rank != 2 || b.rank != 2 || a.dtype != b.dtype || a.memory() != b.memory() {
 		return nil, false
 	}
 	m, n := a.shape()[0], b.shape()[1]
@@ -118,7 +118,7 @@ func newChunk() *chunk {
 func (x Products) GemmInto(alpha complex128, a, b *Array, beta complex128, c *Array, opts ...ProductOption) (ok bool) {
 	const op = "tensor.GemmInto"
 	o, err := optionsOf(op, opts)
-	if err != nil {
+	if err != nil || o.provider == RAFT {
 		return false
 	}
 	p := product{precision: o.precision}

@@ -25,16 +25,16 @@ void rsvd(raft::handle_t &handle, const rr_view *va, const rr_view *vu, const rr
           int64_t oversampling, int64_t iterations) {
 	using raftrkt::detail::refuse;
 	constexpr auto columns = raftrkt::layout::col_major;
-	const auto *a = raftrkt::matrix_data<T>(va, "a", columns);
+	auto *a = raftrkt::matrix_data<T>(va, "a", columns);
 	const auto m = va->shape[0], n = va->shape[1];
 	auto *s = raftrkt::vector_data<T>(vs, "s");
 	const auto k = vs->shape[0];
 	auto *u = raftrkt::matrix_data<T>(vu, "u", columns, m, k);
 	auto *v = raftrkt::matrix_data<T>(vv, "v", columns, n, k);
-	if (k < 1) refuse("s", "expected at least 1 element, got " + std::to_string(k));
-	if (oversampling < 0 || oversampling >= std::min(m, n) - k)
-		refuse("oversampling", "expected 0 or more, and with k = " + std::to_string(k) + " less than " +
-		                           std::to_string(std::min(m, n)) + ", got " + std::to_string(oversampling));
+	const auto room = std::min(m, n) - k; // for the oversampling, and one more
+	if (k < 1 || room < 1) refuse("s", "expected at least 1 element and fewer than a has rows and columns, got " + std::to_string(k));
+	if (oversampling < 0 || oversampling >= room)
+		refuse("oversampling", "expected 0 to " + std::to_string(room - 1) + ", got " + std::to_string(oversampling));
 	if (iterations < 0) refuse("iterations", "expected 0 or more, got " + std::to_string(iterations));
 
 	if (!finite(handle, a, m * n)) {
