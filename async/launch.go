@@ -135,17 +135,17 @@ func (x *Launch[T]) Alone(ctx context.Context) {
 
 func (x *Launch[T]) alone(ctx context.Context) {
 	x.state = begun
-	under, err := x.Context(ctx)
-	if err != nil {
-		x.Fail(err)
-		return
-	}
 	defer func() {
 		if v := recover(); v != nil {
 			cause, _ := v.(error)
 			x.Fail(panicked(x.Op.Name(), fmt.Sprintf("panic: %v", v), cause))
 		}
 	}()
+	under, err := x.Context(ctx) // which may be anybody's
+	if err != nil {
+		x.Fail(err)
+		return
+	}
 	out, err := x.Op.Launch(under, x.In)
 	w := &x.log.window
 	switch {

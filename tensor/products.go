@@ -27,6 +27,9 @@ func (x Products) Close() { x.giveBack() }
 // Len is how many products were gathered.
 func (x Products) Len() int { return len(x.members) }
 
+// Truncate forgets all but the first n, after a panic among what a context carries.
+func (x Products) Truncate(n int) { x.members = x.members[:n] }
+
 // MatMul gathers the product of two matrices, as MatMul computes it, and answers its
 // result, for Submit to fill. ok is false of a product that is an operation by
 // itself, and of one that MatMul refuses: nothing was gathered, and MatMul says why.

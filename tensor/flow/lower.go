@@ -122,13 +122,7 @@ func (l *launcher) products(ctx context.Context, level []async.Launch[*tensor.Ar
 		if !ok {
 			continue
 		}
-		under, err := x.Context(ctx)
-		if err != nil {
-			x.Fail(err)
-			l.counts.launched(x, false)
-			continue
-		}
-		if out, ok := b.gather(under, op, x.In); ok { // else it says why by itself
+		if out, ok := b.gather(ctx, op, x); ok { // else it says why by itself
 			b.members = append(b.members, member{x, out})
 		}
 		if len(b.members) == l.lowering.MostTogether {
@@ -154,15 +148,20 @@ type member struct {
 	out *tensor.Array
 }
 
-// gather is op.Gather. Its options, and what its context carries, are anybody's: they
-// are to panic when it is launched by itself.
-func (b *batch) gather(ctx context.Context, op gatherer, in []*tensor.Array) (out *tensor.Array, ok bool) {
+// gather is op.Gather. Its options and its context are anybody's: they are to panic, as
+// the context is to have ended, when it is launched by itself.
+func (b *batch) gather(ctx context.Context, op gatherer, x *async.Launch[*tensor.Array]) (out *tensor.Array, ok bool) {
 	defer func() {
 		if recover() != nil {
+			b.products.Truncate(len(b.members))
 			ok = false
 		}
 	}()
-	return op.Gather(ctx, b.products, in)
+	under, err := x.Context(ctx)
+	if err != nil {
+		return nil, false
+	}
+	return op.Gather(under, b.products, x.In)
 }
 
 // submit submits what was gathered, and begins anew. One product alone is no batch.

@@ -273,6 +273,56 @@ func TestAMemberOfABatchFailsAlone(t *testing.T) {
 	}
 }
 
+// fragile is a context that panics once it is broken, when it is asked whether it ended,
+// or else for what it carries.
+type fragile struct {
+	context.Context
+	broken *bool
+	ends   bool
+}
+
+func (f fragile) Done() <-chan struct{} { return make(chan struct{}) }
+
+func (f fragile) Err() error {
+	if *f.broken && f.ends {
+		panic("asked whether it ended")
+	}
+	return nil
+}
+
+func (f fragile) Value(key any) any {
+	if *f.broken && !f.ends {
+		panic("asked for a value")
+	}
+	return f.Context.Value(key)
+}
+
+func TestAContextThatPanicsFailsItsOwnOperation(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ends %t", ends), func(t *testing.T) {
+			ctx := inOneWindow(t, runtime.ResourceOptions{}, nil)
+			broken := false
+			mine := fragile{ctx, &broken, ends}
+			a := matrix(ctx, 1, 2, 2)
+			good, want := asksFor(ctx, 3)
+			bad := []*flow.Value{flow.MatMul(mine, a, a), flow.Add(mine, a, a), flow.MatMul(mine, a, a)}
+			more, wantMore := asksFor(ctx, 3)
+			broken = true
+			for i, v := range append(good, more...) {
+				wants(t, ctx, v, append(want, wantMore...)[i]...)
+			}
+			for _, v := range bad {
+				if p := poisonOf(t, ctx, v); !errors.Is(p, weir.ErrPanic) {
+					t.Errorf("%v is poisoned by %v; expected a panic", v, p)
+				}
+			}
+			if c := must(flow.Count(ctx)); c.Batches != 1 || c.Operations().Failed != 3 {
+				t.Errorf("counted %+v; expected one batch and 3 failures", c)
+			}
+		})
+	}
+}
+
 // hollow is an option that panics.
 type hollow struct{ tensor.ProductOption }
 
