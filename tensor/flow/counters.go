@@ -13,7 +13,8 @@ import (
 )
 
 // Counters say how the operations of a device became launches since the runtime
-// started.
+// started. What was never launched, since what it needs failed or its context had ended
+// when it was asked for, is in none of them, nor are replays.
 type Counters struct {
 	ByOperation map[string]OperationCounters // by name: "flow.MatMul"
 	Batches     uint64                       // of several operations each
@@ -22,7 +23,7 @@ type Counters struct {
 
 // OperationCounters are those of the operations of one name.
 type OperationCounters struct {
-	Launched uint64 // or failed
+	Launched uint64 // or failed at it
 	Batched  uint64 // of those, how many shared a batch
 	Failed   uint64
 }
@@ -69,7 +70,10 @@ type counts struct {
 }
 
 // launched counts an operation whose launch is over.
-func (c *counts) launched(x *async.Launch[*tensor.Array], batched bool) {
+func (c *counts) launched(x *async.Launch[*tensor.Array], batched, failed bool) {
+	if _, ok := x.Op.(nothing); ok {
+		return
+	}
 	name := x.Op.Name()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +90,7 @@ func (c *counts) launched(x *async.Launch[*tensor.Array], batched bool) {
 	if batched {
 		c.last.Batched++
 	}
-	if x.Failed() {
+	if failed {
 		c.last.Failed++
 	}
 }

@@ -86,11 +86,22 @@ func (l *launcher) LaunchAll(ctx context.Context, level []async.Launch[*tensor.A
 			if l.wait(x) {
 				return
 			}
-			if x.Alone(ctx); x.Done() {
-				l.counts.launched(x, false)
-			}
+			l.alone(ctx, x)
 		}
 	}
+}
+
+// alone launches an operation by itself, unless memory is short: then its turn comes
+// again.
+func (l *launcher) alone(ctx context.Context, x *async.Launch[*tensor.Array]) {
+	gone := true // unless Alone returns: the operation ends this goroutine
+	defer func() {
+		if gone || x.Done() {
+			l.counts.launched(x, false, gone || x.Failed())
+		}
+	}()
+	x.Alone(ctx)
+	gone = false
 }
 
 // several says whether there are at least two products.
@@ -171,17 +182,17 @@ func (b *batch) submit(ctx context.Context) {
 	}
 	submitted, err := false, error(nil)
 	if together := len(b.members) > 1; together {
-		if submitted, err = b.products.Submit(ctx); err == nil {
+		if submitted, err = b.products.Submit(ctx); submitted {
 			b.counts.batches.Add(1)
 		}
 		for i, m := range b.members {
 			switch {
 			case err == nil:
 				m.Made(m.out)
-				b.counts.launched(m.Launch, true)
+				b.counts.launched(m.Launch, true, false)
 			case submitted && !b.products.Again(i):
 				m.Fail(err)
-				b.counts.launched(m.Launch, true)
+				b.counts.launched(m.Launch, true, true)
 			}
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +126,34 @@ func TestALoweringHasToMakeSense(t *testing.T) {
 		if err == nil {
 			_ = rt.Close()
 		}
+	}
+}
+
+// TestCountersAreOfWhatTheUserAskedFor: whatever became of it, and of nothing else.
+func TestCountersAreOfWhatTheUserAskedFor(t *testing.T) {
+	ctx := inOneWindow(t, runtime.ResourceOptions{}, nil)
+	a := matrix(ctx, 1, 2, 2)
+	apply := func(name string, ends func()) *flow.Value {
+		return flow.Apply(ctx, name, func(_ context.Context, in []*tensor.Array) (*tensor.Array, error) { ends(); return in[0], nil }, a)
+	}
+	gone, panics, good := apply("gone", goruntime.Goexit), apply("panics", func() { panic("mine") }), apply("good", func() {})
+	ended, cancel := context.WithCancel(ctx)
+	cancelled := flow.Add(ended, a, a)
+	cancel()
+	never := flow.Scale(ended, 2, flow.MatMul(ctx, gone, a))
+	for _, v := range []*flow.Value{gone, panics, cancelled, never} {
+		poisonOf(t, ctx, v)
+	}
+	wants(t, ctx, good, numbers(1, 4)...)
+	inner, free := tensor.Scope(ctx)
+	wants(t, ctx, flow.Copy(inner, a), numbers(1, 4)...)
+	if err := free(); err != nil {
+		t.Error(err)
+	}
+	want := map[string]flow.OperationCounters{"gone": {Launched: 1, Failed: 1}, "panics": {Launched: 1, Failed: 1}, "good": {Launched: 1},
+		"flow.Add": {Launched: 1, Failed: 1}, "flow.Copy": {Launched: 1}}
+	if got := must(flow.Count(ctx)).ByOperation; !maps.Equal(got, want) {
+		t.Errorf("counted %+v; want %+v", got, want)
 	}
 }
 
