@@ -158,13 +158,17 @@ func deviceOf(ctx context.Context, op string, inputs []*tensor.Array) (*runtime.
 	return runtime.For(inputs[0].Device())
 }
 
-// usable refuses an input that is no array, was freed, or is elsewhere.
+// usable refuses an input that is no array, was freed, or is elsewhere: on another
+// device, or on the same of another runtime.
 func (g *Graph) usable(op string, i int, a *tensor.Array) error {
 	switch {
 	case a.Device().IsZero():
 		return weir.Argf(op, "input %d is %s; expected an array that a constructor or an operation made", i, map[bool]string{true: "nil", false: "the zero Array"}[a == nil])
 	case !a.Buffer().Live():
 		return &weir.Error{Op: op, Device: a.Device().Name(), Kind: weir.KindLogic, Message: fmt.Sprintf("input %d was freed; expected a live array", i), Err: weir.ErrClosed}
+	case a.Device().Name() == g.resources.Device().Name() && a.Buffer().Memory() != g.memory:
+		return &weir.Error{Op: op, Kind: weir.KindLogic, Err: weir.ErrClosed,
+			Message: fmt.Sprintf("input %d belongs to a runtime that was closed; expected an array of the one that runs", i)}
 	case a.Buffer().Memory() != g.memory:
 		return weir.Argf(op, "input %d is on %s; expected %s, where the graph is", i, a.Device(), g.resources.Device())
 	}

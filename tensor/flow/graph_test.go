@@ -450,6 +450,28 @@ func TestAReplayGivesUpItsTurn(t *testing.T) {
 	holdsPolynomial(t, ctx, must(g.Replay(ctx)), 2, 1, 1)
 }
 
+func TestArraysOfAnEarlierRuntimeAreNoInputs(t *testing.T) {
+	ctx := context.Background()
+	rt, err := runtime.StartFamilies(where.open(false), runtime.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := array(ctx, 1, 2, 2)
+	if err := rt.Close(); !errors.Is(err, weir.ErrLeak) { // that array
+		t.Fatal(err)
+	}
+	ctx = start(t, runtime.Options{})
+	x := array(ctx, 1, 2, 2)
+	want := "input 1 belongs to a runtime that was closed; expected an array of the one that runs"
+	if _, err := flow.Record(ctx, polynomial, x, old); !errors.Is(err, weir.ErrClosed) || err.Error() != "flow.Record: "+want {
+		t.Errorf("Record answered %v; want %s", err, want)
+	}
+	g := recorded(t, ctx, polynomial, x, x)
+	if _, err := g.Replay(ctx, x, old); !errors.Is(err, weir.ErrClosed) || err.Error() != "flow.Replay: "+want {
+		t.Errorf("Replay answered %v; want %s", err, want)
+	}
+}
+
 // TestAProgramDoesNotReplayItsOwnGraph: of one that is run, which would wait for itself.
 func TestAProgramDoesNotReplayItsOwnGraph(t *testing.T) {
 	ctx := start(t, runtime.Options{})
