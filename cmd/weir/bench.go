@@ -122,6 +122,16 @@ func (f *benchFlags) checkArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	measuring := []string{"device", "quick", "save", "python", "no-peers", "list"}
+	for _, flag := range []string{"save", "from", "plots", "markdown"} {
+		if cmd.Flags().Changed(flag) && cmd.Flag(flag).Value.String() == "" { // as of a variable that is not set
+			return fmt.Errorf("--%s with an empty name; expected a path", flag)
+		}
+	}
+	for _, flag := range []string{"save", "from"} {
+		if file := cmd.Flag(flag).Value.String(); file != "" && f.markdown != "" && sameFile(file, f.markdown) {
+			return fmt.Errorf("--%s and --markdown with the same file, %s; expected two", flag, file)
+		}
+	}
 	switch {
 	case f.compare && len(args) != 2:
 		return fmt.Errorf("--compare with %d arguments; expected two files, OLD and NEW", len(args))

@@ -66,6 +66,14 @@ func destination(path string) string {
 	return path
 }
 
+// sameFile says whether two paths are of one file, be it there yet or not.
+func sameFile(a, b string) bool {
+	a, b = destination(a), destination(b)
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	return filepath.Clean(a) == filepath.Clean(b) || err == nil && err2 == nil && os.SameFile(one, other)
+}
+
 func noPlace(path string, cause error, format string, args ...any) error {
 	e := weir.Argf("output", "%s: %s", path, fmt.Sprintf(format, args...))
 	if cause != nil {
