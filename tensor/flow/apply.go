@@ -20,7 +20,8 @@ import (
 // behind it wait too. Its ctx carries the device, the scope and the cancellation
 // of Apply's; other values of that may be missing. It changes none of the arrays,
 // may answer the first or a view of it, and keeps no hold of the slice. Its error, or panic,
-// poisons the value.
+// poisons the value; after an ErrOutOfMemory it may be called once more, when others
+// have given memory back.
 //
 //go:noinline
 func Apply(ctx context.Context, name string, fn func(ctx context.Context, in []*tensor.Array) (*tensor.Array, error), inputs ...*Value) *Value {

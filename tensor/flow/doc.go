@@ -29,7 +29,9 @@
 // operation here makes shares memory, and operations that read or change it in place
 // are in the order of the calls with those that read or change what it views. Get,
 // and the Readers and Writers of tasks, are of the one value alone. Views that were
-// made elsewhere (async.Of of a view) are values by themselves.
+// made elsewhere (async.Of of a view) are values by themselves, and so is each
+// async.Of of one array: operations on one of them are in no order with those on
+// another, so make one value of an array that is changed in place.
 //
 // Graphs: Record has a program's operations recorded, and Replay does all of them
 // with one launch, on a device that has graphs; where it has none, or where an
