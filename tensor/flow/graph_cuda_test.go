@@ -155,6 +155,34 @@ func TestRandomProgramsReplayedAreThoseOfTheDirectForms(t *testing.T) {
 		if slices.ContainsFunc(steps, func(s step) bool { return verbs[s.do].change }) {
 			return // views that were made elsewhere are values by themselves, in no order with each other
 		}
+		var back, modelBack []*tensor.Array // results as inputs, again and again
+		for _, a := range must(g.Replay(ctx)) {
+			if len(back) < inputs && slices.Equal(a.Shape(), []int{side, side}) {
+				back = append(back, a)
+			}
+		}
+		for round := range 3 {
+			if len(back) < inputs {
+				break
+			}
+			modelBack = nil
+			for _, x := range contents(ctx, back) {
+				modelBack = append(modelBack, must(tensor.From(host, x, side, side)))
+			}
+			for k := range back {
+				if err := tensor.SetData(ctx, back[k], must(tensor.Data[float64](host, modelBack[k]))); err != nil { // bounded
+					t.Fatal(err)
+				}
+			}
+			check(fmt.Sprintf("results as inputs, round %d", round), back, modelBack)
+			next := must(g.Replay(ctx, back...))
+			back = nil
+			for i := len(next) - 1; i >= 0 && len(back) < inputs; i-- {
+				if slices.Equal(next[i].Shape(), []int{side, side}) {
+					back = append(back, next[i])
+				}
+			}
+		}
 		one, modelOne := array(ctx, 3, side, side), array(host, 3, side, side)
 		check("one array thrice", []*tensor.Array{one, one.T(), one}, []*tensor.Array{modelOne, modelOne.T(), modelOne})
 	})
