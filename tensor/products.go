@@ -88,14 +88,25 @@ func (x Products) result(ctx context.Context, m *buffer.Memory, dt DType, rows, 
 		}
 		return a
 	}
-	if x.chunk == nil || x.used == len(x.chunk) {
-		x.chunk, x.used = newChunk(), 0
-	}
-	a := &x.chunk[x.used]
-	if rows*cols > math.MaxInt64/dt.Size() || m.InitPart(&a.own, rows*cols*dt.Size()) != nil {
+	if rows*cols > math.MaxInt64/dt.Size() {
 		return nil
 	}
-	x.used++
+	var a *Array
+	if bytes := rows * cols * dt.Size(); bytes >= watchedAlone {
+		a = &Array{}
+		if m.Init(&a.own, bytes) != nil {
+			return nil
+		}
+	} else {
+		if x.chunk == nil || x.used == len(x.chunk) {
+			x.chunk, x.used = newChunk(), 0
+		}
+		a = &x.chunk[x.used]
+		if m.InitPart(&a.own, bytes) != nil {
+			return nil
+		}
+		x.used++
+	}
 	a.dtype, a.rank = dt, 2
 	a.inline[0], a.inline[1], a.inline[inlineRank], a.inline[inlineRank+1] = rows, cols, cols, 1
 	register(ctx, a)
@@ -106,6 +117,10 @@ func (x Products) result(ctx context.Context, m *buffer.Memory, dt DType, rows, 
 // look after each costs half of what it takes to make one. So the memory of those
 // that nobody freed is given back when none of the chunk is in use.
 type chunk [8]Array
+
+// watchedAlone is how many bytes make an array too large for a chunk, in which it may
+// outlive its use. To take that much costs more than to look after it.
+const watchedAlone = 1 << 20
 
 func newChunk() *chunk {
 	c := &chunk{}

@@ -25,7 +25,8 @@
 //
 // Memory: an array that an operation makes belongs to ctx's scope if it has one
 // (tensor.Scope), whose free function then waits until what was asked for under
-// it is launched; otherwise it is free when it is garbage, or by Free. A view that an
+// it is launched; otherwise it is free when it is garbage (results below 1 MiB of one
+// batch by eights, when all are), or by Free. A view that an
 // operation here makes shares memory, and operations that read or change it in place
 // are in the order of the calls with those that read or change what it views. Get,
 // and the Readers and Writers of tasks, are of the one value alone. Views that were

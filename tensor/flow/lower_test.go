@@ -493,6 +493,35 @@ func TestWhatIsLaunchedAheadLeavesRoomForTheRest(t *testing.T) {
 	}
 }
 
+// TestALargeResultOfABatchIsGarbageByItself keeps one of eight, and lets the collector
+// have the others.
+func TestALargeResultOfABatchIsGarbageByItself(t *testing.T) {
+	const n, limit = 512, 64 << 20 // 2 MiB a result, and one multiplication for each element
+	ctx := start(t, runtime.Options{ResourceOptions: runtime.ResourceOptions{MemoryLimit: limit}})
+	a, b := matrix(ctx, 1, n, 1), matrix(ctx, 2, 1, n)
+	var kept []*tensor.Array
+	for range 16 {
+		var all []*flow.Value
+		for range 8 {
+			all = append(all, flow.MatMul(ctx, a, b))
+		}
+		for _, v := range all {
+			if _, err := v.Get(ctx); err != nil {
+				t.Fatalf("with %d kept: %v", len(kept), err)
+			}
+		}
+		kept = append(kept, must(all[0].Get(ctx)))
+	}
+	if c := must(flow.Count(ctx)); c.Batches == 0 {
+		t.Error("no products went together")
+	}
+	for _, x := range kept {
+		if err := x.Free(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestALongChainOfProductsNeedsLittleMemory(t *testing.T) {
 	const length, cols = 10_000, 2048 // all of them would be 320 MB
 	for _, l := range []runtime.Lowering{{}, {Separate: true}} {
