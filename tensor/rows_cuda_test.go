@@ -27,6 +27,9 @@ func init() {
 // libraries the test is skipped with the reason.
 func startWithRAFT(t *testing.T) context.Context {
 	t.Helper()
+	if err := cuda.New().Unavailable(); err != nil {
+		t.Skip(err)
+	}
 	double(t)
 	ctx := startOn(t, []driver.Family{cuda.New()}, func(o *runtime.Options) { o.Devices = []string{"cuda:0"} })
 	if _, err := raft.Of(must(runtime.Here(ctx))); errors.Is(err, weir.ErrNotSupported) {
