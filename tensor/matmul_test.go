@@ -357,3 +357,37 @@ func TestIntegerScalarsAreReducedToTheTypeWithAndWithoutTerms(t *testing.T) {
 		t.Errorf("Full: %d; expected 5", got)
 	}
 }
+
+// TestAPlainProductIntoAnOperandReadsItBeforeItIsWritten: either operand, or both.
+func TestAPlainProductIntoAnOperandReadsItBeforeItIsWritten(t *testing.T) {
+	ctx := start(t)
+	const n = 48 // large enough that what is written early is read late
+	x, y := make([]float64, n*n), make([]float64, n*n)
+	for i := range x {
+		x[i], y[i] = float64(i%7-3), float64(i%5-2)
+	}
+	for name, c := range map[string]struct{ a, b []float64 }{"a": {y, x}, "b": {x, y}, "both": {y, y}} {
+		want := make([]float64, n*n)
+		for i := range n {
+			for j := range n {
+				for k := range n {
+					want[i*n+j] += c.a[i*n+k] * c.b[k*n+j]
+				}
+			}
+		}
+		into, other := must(From(ctx, y, n, n)), must(From(ctx, x, n, n))
+		a, b := into, into
+		switch name {
+		case "a":
+			b = other
+		case "b":
+			a = other
+		}
+		if err := GemmInto(ctx, 1, a, b, 0, into); err != nil {
+			t.Fatal(err)
+		}
+		if got := must(Data[float64](ctx, into)); !slices.Equal(got, want) {
+			t.Errorf("into %s: the product differs from the naive one", name)
+		}
+	}
+}
