@@ -3,7 +3,6 @@ package native
 import (
 	"fmt"
 	goruntime "runtime"
-	"unicode/utf8"
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/internal/sharedlib"
@@ -37,16 +36,7 @@ func (c *Checker) Check(who string, fn func() int32) error {
 
 // failed is the error of a call or a job.
 func (c *Checker) failed(who string, status int32, message string, kind int32) error {
-	e := &weir.Error{Op: who, Message: message}
-	if message == "" {
-		e.Message = fmt.Sprintf("the library answered status %d and no message", status)
-	}
-	switch k := weir.Kind(kind); k {
-	case weir.KindOutOfMemory:
-		e.Kind, e.Err = k, weir.ErrOutOfMemory
-	case weir.KindCUDA, weir.KindLogic:
-		e.Kind = k
-	}
+	e := sharedlib.Failure(who, status, message, kind)
 	if c.wrap != nil {
 		return c.wrap(e)
 	}
@@ -56,12 +46,4 @@ func (c *Checker) failed(who string, status int32, message string, kind int32) e
 // refuse is an error of kind logic that Weir finds, before native code does.
 func refuse(who string, cause error, format string, args ...any) error {
 	return &weir.Error{Op: who, Kind: weir.KindLogic, Message: fmt.Sprintf(format, args...), Err: cause}
-}
-
-// valid is text with U+FFFD in place of each byte that is no UTF-8.
-func valid(text []byte) string {
-	if utf8.Valid(text) {
-		return string(text)
-	}
-	return string([]rune(string(text)))
 }

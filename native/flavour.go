@@ -64,7 +64,7 @@ func (f *flavour) load(who string) (*entries, error) {
 }
 
 func (f *flavour) open(who string) (*entries, error) {
-	library, err := sharedlib.Open(who, pathVariable, sharedName(f.name))
+	library, err := sharedlib.Open(who, sharedlib.NativePath, sharedName(f.name))
 	if err != nil {
 		if e, ok := errors.AsType[*weir.Error](err); ok {
 			e.Message = fmt.Sprintf("the runtime library for %s, which %s builds: %s", f.what, f.made, e.Message)

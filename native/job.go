@@ -12,6 +12,7 @@ import (
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/internal/lease"
+	"github.com/weirgo/weir/internal/sharedlib"
 	"github.com/weirgo/weir/scheduler"
 	"github.com/weirgo/weir/stream"
 	"github.com/weirgo/weir/tensor"
@@ -257,7 +258,7 @@ func (j *Job) answer(ctx context.Context, f *frame, who string, args []any) erro
 		if n := slices.Index(message, 0); n >= 0 {
 			message = message[:n]
 		}
-		err = j.library.failed(who, f.outcome.status, valid(message), f.outcome.kind)
+		err = j.library.failed(who, f.outcome.status, sharedlib.Valid(message), f.outcome.kind)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return errors.Join(&weir.Error{Op: who, Message: "the job has returned, after its context ended; its outputs are dropped", Err: weir.Cancelled(cause)}, err)

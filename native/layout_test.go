@@ -3,6 +3,8 @@ package native
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/weirgo/weir/internal/sharedlib"
 )
 
 // TestEveryRecordHasTheLayoutOfTheInterface: a library that was compiled against the
@@ -75,7 +77,7 @@ func TestTextThatIsNoUTF8IsReplacedByteByByte(t *testing.T) {
 	for from, want := range map[string]string{
 		"": "", "plain": "plain", "Größe": "Größe", "bad \xff byte": "bad \ufffd byte", "\xe2\x82": "\ufffd\ufffd", "a\xc0\xafb": "a\ufffd\ufffdb",
 	} {
-		if got := valid([]byte(from)); got != want {
+		if got := sharedlib.Valid([]byte(from)); got != want {
 			t.Errorf("%q becomes %q; expected %q", from, got, want)
 		}
 	}

@@ -46,7 +46,7 @@ func Open(ctx context.Context, who, path string, exports Exports) (*Library, err
 	if err != nil {
 		return nil, err
 	}
-	file, err := sharedlib.Open(who, pathVariable, path)
+	file, err := sharedlib.Open(who, sharedlib.NativePath, path)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +95,3 @@ func symbol(l sharedlib.Library, who, name string) (uintptr, error) {
 func fault(l sharedlib.Library, who, format string, args ...any) error {
 	return &weir.Error{Op: who, Message: fmt.Sprintf("library %s: %s", l.Path, fmt.Sprintf(format, args...)), Err: weir.ErrNotSupported}
 }
-
-// pathVariable lists folders of native libraries.
-const pathVariable = "WEIR_NATIVE_LIBRARY_PATH"

@@ -72,12 +72,37 @@ func Text(at uintptr) string {
 	for n < mostText && *(*byte)(hostmem.Pointer(at + uintptr(n))) != 0 {
 		n++
 	}
-	text := hostmem.Bytes(at, n)
+	return Valid(hostmem.Bytes(at, n))
+}
+
+// Valid is text with U+FFFD in the place of each byte that is no UTF-8.
+func Valid(text []byte) string {
 	if utf8.Valid(text) {
 		return string(text)
 	}
 	return string([]rune(string(text)))
 }
+
+// Failure is the error of who's call that answered a status other than 0, of the message
+// and the kind, as a weir.Kind, that the library gives. Other kinds are generic. Running
+// out of memory is an ErrOutOfMemory.
+func Failure(who string, status int32, message string, kind int32) *weir.Error {
+	e := &weir.Error{Op: who, Message: message}
+	if message == "" {
+		e.Message = fmt.Sprintf("the library answered status %d and no message", status)
+	}
+	switch k := weir.Kind(kind); k {
+	case weir.KindOutOfMemory:
+		e.Kind, e.Err = k, weir.ErrOutOfMemory
+	case weir.KindCUDA, weir.KindLogic:
+		e.Kind = k
+	}
+	return e
+}
+
+// NativePath is the environment variable that lists folders of libraries of the native
+// interface, for Open.
+const NativePath = "WEIR_NATIVE_LIBRARY_PATH"
 
 func cannotLoad(who, format string, args ...any) error {
 	return &weir.Error{Op: who, Message: fmt.Sprintf(format, args...), Err: weir.ErrNotSupported}

@@ -10,9 +10,6 @@ import (
 	"github.com/weirgo/weir/internal/sharedlib"
 )
 
-// pathVariable lists folders of native libraries.
-const pathVariable = "WEIR_NATIVE_LIBRARY_PATH"
-
 // library is what is called of a loaded library: how it says what failed.
 type library struct {
 	lastError, lastErrorKind uintptr
@@ -83,7 +80,7 @@ func open(op string) (*libraries, error) {
 
 // find loads one of the libraries and its entry points.
 func find(op, file string, symbols ...symbol) error {
-	lib, err := sharedlib.Open(op, pathVariable, file)
+	lib, err := sharedlib.Open(op, sharedlib.NativePath, file)
 	if err != nil {
 		if e, ok := errors.AsType[*weir.Error](err); ok {
 			e.Message = fmt.Sprintf("RAFT, which make raft builds: %s", e.Message)
@@ -104,15 +101,11 @@ func find(op, file string, symbols ...symbol) error {
 func (l *library) call(op, device string, fn uintptr, args ...uintptr) error {
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
-	if int32(sharedlib.Call(fn, args...)) == 0 {
+	status := int32(sharedlib.Call(fn, args...))
+	if status == 0 {
 		return nil
 	}
-	e := &weir.Error{Op: op, Device: device, Message: sharedlib.Text(sharedlib.Call(l.lastError))}
-	switch k := weir.Kind(int32(sharedlib.Call(l.lastErrorKind))); k {
-	case weir.KindOutOfMemory:
-		e.Kind, e.Err = k, weir.ErrOutOfMemory
-	case weir.KindCUDA, weir.KindLogic:
-		e.Kind = k
-	}
+	e := sharedlib.Failure(op, status, sharedlib.Text(sharedlib.Call(l.lastError)), int32(sharedlib.Call(l.lastErrorKind)))
+	e.Device = device
 	return e
 }

@@ -74,7 +74,7 @@ func live(t *testing.T) int {
 		return 0
 	}
 	if liveAt == 0 { // the double that was loaded first stays
-		lib, err := sharedlib.Open("test", pathVariable, "libraftrkt.so")
+		lib, err := sharedlib.Open("test", sharedlib.NativePath, "libraftrkt.so")
 		if err == nil {
 			liveAt, err = lib.Symbol("test", "stub_live")
 		}
@@ -320,7 +320,7 @@ func TestLibrariesThatCannotBeUsedAreNamed(t *testing.T) {
 		half:  fmt.Sprintf(absent, "libweirraft.so", half),
 	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMissing$")
-		cmd.Env = append(os.Environ(), missingVariable+"=1", pathVariable+"="+folder, "LD_LIBRARY_PATH=")
+		cmd.Env = append(os.Environ(), missingVariable+"=1", sharedlib.NativePath+"="+folder, "LD_LIBRARY_PATH=")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
