@@ -3,9 +3,12 @@ package native_test
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -27,7 +30,24 @@ func TestMain(m *testing.M) {
 			os.Setenv(pathVariable, folder)
 		}
 	}
+	if folder := os.Getenv(pathVariable); os.Getenv("WEIR_TEST_NATIVE") != "1" && !exists(folder, "libraftrkt_host.so", "libcanary.so") {
+		// Examples cannot be skipped by themselves, as tests are.
+		fmt.Fprintf(os.Stderr, "the examples are left out: %s has no libraries for them; make native builds them\n", folder)
+		flag.Parse()
+		skip := flag.Lookup("test.skip").Value
+		_ = skip.Set(strings.TrimPrefix(skip.String()+"|^Example", "|"))
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// exists says whether a folder has the files.
+func exists(folder string, files ...string) bool {
+	for _, file := range files {
+		if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // deviceName is the device of the tests, and start starts a runtime there: cuda:0 in a
