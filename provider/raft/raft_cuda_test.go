@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -299,6 +300,56 @@ func TestMissing(t *testing.T) {
 		fmt.Printf("> %t %v\n", errors.Is(err, weir.ErrNotSupported), err)
 	}
 	fmt.Println("> closed", rt.Close())
+}
+
+// TestAThreadThatNeverUsedTheDeviceSubmits: a goroutine may be on a thread on which no
+// context is current.
+func TestAThreadThatNeverUsedTheDeviceSubmits(t *testing.T) {
+	x := newRig(t, 1)
+	l := x.acquire()
+	const threads = 32 // more than there can be idle ones
+	row := []float64{1, 2, 4}
+	from, err1 := x.m.New(24)
+	to, err2 := x.m.New(8 * threads)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	acc := buffer.Begin(l.Stream())
+	a, out := acc.Write(from), acc.Write(to)
+	s, err := l.Stream().Submit()
+	if err == nil {
+		err = s.CopyIn(a, bytesOf(row))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var turn sync.Mutex // a lease is one goroutine's at a time
+	var all sync.WaitGroup
+	all.Add(threads)
+	errs := make([]error, threads)
+	for i := range threads {
+		go func() {
+			goruntime.LockOSThread() // and the thread ends with the goroutine
+			turn.Lock()
+			errs[i] = Reduce(l, &Reducing{DType: dtype.Float64, To: Sum, Rows: 1, N: 3, A: a, Out: out + driver.Ptr(8*i)})
+			turn.Unlock()
+			all.Done()
+			all.Wait()
+		}()
+	}
+	all.Wait()
+	got := make([]float64, threads)
+	if err := errors.Join(errors.Join(errs...), acc.Err(), s.CopyOut(bytesOf(got), out), acc.End(), from.Free(), to.Free()); err != nil {
+		t.Fatal(err)
+	}
+	for i, sum := range got {
+		if sum != 7 {
+			t.Errorf("the sum of thread %d is %v; expected 7", i, sum)
+		}
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestLibrariesThatCannotBeUsedAreNamed(t *testing.T) {

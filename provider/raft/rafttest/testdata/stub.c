@@ -71,19 +71,28 @@ static int driver(const char *name, uint64_t a, uint64_t b, uint64_t c) {
 	return fn ? fn(a, b, c) : 999;
 }
 
-/* begin waits for the stream with its context current, until end. */
+/* begin waits for the stream with the handle's device current, whatever was, as
+ * cudaSetDevice would have it; end gives that up. */
+static int end(handle *h) {
+	uint64_t context;
+	int status = driver("cuCtxPopCurrent_v2", (uint64_t)&context, 0, 0), released = driver("cuDevicePrimaryCtxRelease_v2", h->device, 0, 0);
+	return status || released ? fail(2, "CUDA errors %d, %d", status, released) : 0;
+}
 static int begin(handle *h, void *stream, int32_t dtype) {
 	if (of_handle(h)) return 1;
 	if (dtype != 0 && dtype != 1) return fail(3, "a: expected float32 or float64, got dtype %d", dtype);
 	uint64_t context = 0;
-	int status = driver("cuStreamGetCtx", (uint64_t)stream, (uint64_t)&context, 0);
-	if (!status) status = driver("cuCtxPushCurrent_v2", context, 0, 0);
-	if (!status && (status = driver("cuStreamSynchronize", (uint64_t)stream, 0, 0))) driver("cuCtxPopCurrent_v2", (uint64_t)&context, 0, 0);
-	return status ? fail(2, "CUDA error %d", status) : 0;
-}
-static int end(void) {
-	uint64_t context;
-	return driver("cuCtxPopCurrent_v2", (uint64_t)&context, 0, 0) ? fail(2, "no context") : 0;
+	int status = driver("cuDevicePrimaryCtxRetain", (uint64_t)&context, h->device, 0);
+	if (status) return fail(2, "CUDA error %d", status);
+	if ((status = driver("cuCtxPushCurrent_v2", context, 0, 0))) {
+		driver("cuDevicePrimaryCtxRelease_v2", h->device, 0, 0);
+		return fail(2, "CUDA error %d", status);
+	}
+	if ((status = driver("cuStreamSynchronize", (uint64_t)stream, 0, 0))) {
+		end(h);
+		return fail(2, "CUDA error %d", status);
+	}
+	return 0;
 }
 
 static int64_t elements(const view *v) {
@@ -131,7 +140,7 @@ int wr_gemm(handle *h, void *stream, const double *alpha, const view *a, const v
 	}
 	store(c, z);
 	free(x), free(y);
-	return end();
+	return end(h);
 }
 
 int wr_reduce(handle *h, void *stream, int32_t operation, const view *a, const view *out) {
@@ -150,7 +159,7 @@ int wr_reduce(handle *h, void *stream, int32_t operation, const view *a, const v
 	}
 	store(out, y);
 	free(x);
-	return end();
+	return end(h);
 }
 
 static int64_t order(double x) { /* of its bits */
@@ -175,7 +184,7 @@ int wr_select_k(handle *h, void *stream, int32_t smallest, const view *a, const 
 		}
 	store(values, y), store(indices, z);
 	free(x), free(taken);
-	return end();
+	return end(h);
 }
 
 /* wr_rsvd turns the columns of a, or of its transpose, until they are orthogonal. */
@@ -221,5 +230,5 @@ int wr_rsvd(handle *h, void *stream, const view *a, const view *u, const view *s
 	}
 	store(u, left), store(s, single), store(v, right), store(a, x);
 	free(w), free(lengths);
-	return end();
+	return end(h);
 }
