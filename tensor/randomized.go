@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirgo/weir"
 	"github.com/weirgo/weir/buffer"
+	"github.com/weirgo/weir/internal/driver"
 	"github.com/weirgo/weir/provider/raft"
 	"github.com/weirgo/weir/runtime"
 )
@@ -41,8 +42,7 @@ func (p Provider) applyRandomized(r *randomized)        { r.provider = p }
 // singular value k+1, which is the error of the best approximation; so it is good where
 // singular values fall off, and exact, to rounding, where a's rank is at most k.
 // Columns of u and rows of vh are orthonormal. A matrix with NaN or infinity has NaN in
-// all results. On RAFT rounding is larger: on an H200 singular values were off by up to
-// some 1600 units in their last place (docs/results/h200.md).
+// all results.
 //
 // a is of float32, float64, complex64 or complex128; RAFT takes the first two. It
 // returns when submitted; on CUDA it waits, as SVD does.
@@ -175,12 +175,12 @@ func basis(ctx context.Context, a, x *Array) (*Array, error) {
 func (r *randomized) byRAFT(ctx context.Context) (u, s, vh *Array, err error) {
 	a, op := r.a, r.op()
 	m, n, k := a.shape()[0], a.shape()[1], int64(r.k)
-	work, err := compact(unscoped(ctx), a) // which RAFT destroys
+	rows, free, err := packedRows(ctx, a)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	defer func() {
-		if err = join(err, work.Free()); err != nil {
+		if err = join(err, free()); err != nil {
 			err = join(err, u.Free(), s.Free(), vh.Free())
 			u, s, vh = nil, nil, nil
 		}
@@ -198,9 +198,9 @@ func (r *randomized) byRAFT(ctx context.Context) (u, s, vh *Array, err error) {
 			return u, s, vh, err
 		}
 	}
-	return u, s, vh, withRAFT(ctx, work, func(l *raft.Lease, acc *buffer.Access) error {
+	return u, s, vh, withRAFT(ctx, rows, func(l *raft.Lease, acc *buffer.Access) error {
 		d := raft.Decomposition{DType: a.dtype, M: n, N: m, K: k, Oversampling: int64(r.oversampling), Iterations: int64(r.iterations),
-			A: acc.Write(work.Buffer()), U: acc.Write(vh.Buffer()), S: acc.Write(s.Buffer()), V: acc.Write(turned.Buffer())}
+			A: acc.Read(rows.Buffer()) + driver.Ptr(rows.offset*a.dtype.Size()), U: acc.Write(vh.Buffer()), S: acc.Write(s.Buffer()), V: acc.Write(turned.Buffer())}
 		to := acc.Write(u.Buffer())
 		if acc.Err() != nil {
 			return nil // End answers it

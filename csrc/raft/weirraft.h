@@ -32,8 +32,8 @@ RR_API int wr_gemm(void *handle, void *stream, const double *alpha, const rr_vie
 
 /* wr_rsvd approximates the k largest singular values of a, m×n and column-major, from
  * large to small, and their vectors: u is m×k, s has k elements and v is n×k, all
- * column-major. k + oversampling < min(m, n). a is overwritten. With NaN or infinity in
- * it all results are NaN. It waits for the stream. */
+ * column-major. k + oversampling < min(m, n), and that times max(m, n) < 2^31. With NaN
+ * or infinity in a all results are NaN. It waits for the stream. */
 RR_API int wr_rsvd(void *handle, void *stream, const rr_view *a, const rr_view *u, const rr_view *s, const rr_view *v,
                    int64_t oversampling, int64_t iterations);
 

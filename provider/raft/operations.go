@@ -47,9 +47,10 @@ type Selection struct {
 // Decomposition describes the K largest singular values S of the M×N matrix A and their
 // vectors, the columns of U, M×K, and of V, N×K, as random projections onto
 // K + Oversampling dimensions approximate them, which Iterations power iterations
-// sharpen. Matrices are column-major without gaps. K is at least 1, and
-// K + Oversampling less than M and N. A is destroyed. With NaN or infinity in it all
-// results are NaN.
+// sharpen (Halko, Martinsson and Tropp, "Finding structure with randomness", 2011,
+// algorithm 4.4). Matrices are column-major without gaps. K is at least 1, and
+// K + Oversampling less than M and N, and than 2³¹ over the larger of them. With NaN or
+// infinity in A all results are NaN.
 type Decomposition struct {
 	DType                    dtype.DType // float32 or float64
 	M, N, K                  int64

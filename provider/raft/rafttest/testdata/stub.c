@@ -228,7 +228,7 @@ int wr_rsvd(handle *h, void *stream, const view *a, const view *u, const view *s
 		for (int64_t i = 0; i < n; i++) right[i * k + l] = finite ? w[i * n + best] : NAN;
 		lengths[best] = -1;
 	}
-	store(u, left), store(s, single), store(v, right), store(a, x);
-	free(w), free(lengths);
+	store(u, left), store(s, single), store(v, right);
+	free(x), free(w), free(lengths);
 	return end(h);
 }
