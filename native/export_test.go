@@ -1,5 +1,18 @@
 package native
 
+import (
+	"github.com/weirgo/weir/dtype"
+	"github.com/weirgo/weir/internal/driver"
+)
+
+// StreamOf is the session's stream, for work of native code's.
+func StreamOf(s *Session) (driver.Stream, error) { return s.core.stream.Submit() }
+
+// Vector is what the view shows, of rank 1, as the driver takes it.
+func (v *View) Vector() driver.View {
+	return driver.View{Ptr: driver.Ptr(v.data), DType: dtype.DType(v.dtype), Shape: v.shape[:1], Strides: v.strides[:1]}
+}
+
 // ForgetHost has the next use load the runtime library for host devices again, until
 // restore.
 func ForgetHost() (restore func()) { return onHost.forget() }

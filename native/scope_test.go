@@ -13,7 +13,6 @@ import (
 	"github.com/weirgo/weir/buffer"
 	"github.com/weirgo/weir/native"
 	"github.com/weirgo/weir/runtime"
-	"github.com/weirgo/weir/stream"
 	"github.com/weirgo/weir/tensor"
 )
 
@@ -277,23 +276,5 @@ func TestAViewThatTheRuntimeLibraryRefusesHoldsNothing(t *testing.T) {
 	says(t, err, weir.KindLogic, "Session.Do: view: leaves the buffer")
 	if err := a.Free(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestWhatTheSessionsStreamWasGivenIsWaitedForByLaterUsers: the scope's end waits for
-// nothing, and publishes the stream's tail.
-func TestWhatTheSessionsStreamWasGivenIsWaitedForByLaterUsers(t *testing.T) {
-	if onHost() {
-		t.Skip("native code of the host device leaves nothing queued")
-	}
-	ctx := start(t)
-	s := newSession(t, ctx)
-	a := must(tensor.Zeros(ctx, tensor.Float32, 8))
-	before := a.Buffer().Writer()
-	if err := s.Do(ctx, func(*native.Scope) error { return nil }, native.Out(a)); err != nil {
-		t.Fatal(err)
-	}
-	if after := a.Buffer().Writer(); after == before || after == (stream.Completion{}) {
-		t.Error("the scope's end published nothing")
 	}
 }

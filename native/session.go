@@ -345,11 +345,15 @@ func (c *core) await(who string, deadline <-chan time.Time) error {
 		Message: fmt.Sprintf("%s still runs after %v (Options.ExitWait); what it holds is freed when it returns", what, c.resources.Options().ExitWait)}
 }
 
-// tail is a completion of all that native code was given the stream for. It may have
-// submitted anything at any time, and another call may be submitting now, so what is
-// recorded is never taken for all: a second handle of the stream sees to that.
+// tail is a completion of all that native code was given the stream for: zero where
+// nothing is left, which costs less to ask than a record, and nobody waits for it. Native
+// code may have submitted anything at any time, and another call may be submitting now,
+// so what is recorded is never taken for all: a second handle of the stream sees to that.
 func (c *core) tail() (stream.Completion, error) {
 	if c.memory == memoryDevice {
+		if idle, err := c.stream.Everything().Done(); idle && err == nil {
+			return stream.Completion{}, nil
+		}
 		if _, err := c.stream.Submit(); err != nil {
 			return stream.Completion{}, err
 		}
