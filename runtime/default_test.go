@@ -231,3 +231,17 @@ func TestOnNamesTheDeviceOfConstructors(t *testing.T) {
 	_, err = runtime.Here(runtime.On(ctx, runtime.Device{}))
 	refuses(t, err, weir.ErrArgument, "runtime.For: the zero Device; expected one from Get, Enumerate or At")
 }
+
+func TestADeviceOfAnEarlierRuntimeIsNamedAsSuch(t *testing.T) {
+	first, err := runtime.Start(runtime.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := must(runtime.Default())
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, machine(0), runtime.Options{})
+	_, err = runtime.For(old)
+	refuses(t, err, weir.ErrNoDevice, "runtime.For: host:0, a device of an earlier runtime, is not enrolled; enrolled are host:0, host:1")
+}

@@ -231,6 +231,11 @@ func (rt *Runtime) of(d Device) *Resources {
 	return nil
 }
 
+// enrolls says whether a device of that name is enrolled.
+func (rt *Runtime) enrolls(name string) bool {
+	return slices.ContainsFunc(rt.enrolled, func(r *Resources) bool { return r.dev.Name() == name })
+}
+
 func (rt *Runtime) names() string {
 	var names []string
 	for _, r := range rt.enrolled {
@@ -323,8 +328,12 @@ func For(d Device) (*Resources, error) {
 	if lost := d.Err(); lost != nil {
 		cause = fmt.Errorf("%w: %w", cause, lost)
 	}
+	which := d.Name()
+	if rt.enrolls(which) {
+		which += ", a device of an earlier runtime,"
+	}
 	return nil, &weir.Error{Op: "runtime.For", Kind: weir.KindLogic, Err: cause,
-		Message: fmt.Sprintf("%s is not enrolled; enrolled are %s", d.Name(), rt.names())}
+		Message: fmt.Sprintf("%s is not enrolled; enrolled are %s", which, rt.names())}
 }
 
 // Enrolled lists the resources of every enrolled device, GPUs first.

@@ -242,6 +242,7 @@ type benchOutput struct {
 	header  bench.Header
 	save    *replacement // nil without --save
 	lines   io.Writer    // of JSON
+	notes   io.Writer    // for whoever waits
 	table   *bench.Table
 	results []bench.Result
 	err     error // the first of add
@@ -263,7 +264,7 @@ func newBenchOutput(cmd *cobra.Command, f *benchFlags, h bench.Header) (*benchOu
 			return nil, err
 		}
 	}
-	o := &benchOutput{f: f, header: h, lines: io.Discard, table: bench.NewTable(cmd.OutOrStdout())}
+	o := &benchOutput{f: f, header: h, lines: io.Discard, notes: cmd.ErrOrStderr(), table: bench.NewTable(cmd.OutOrStdout())}
 	if f.save != "" {
 		var err error
 		if o.save, err = newReplacement(f.save); err != nil {
@@ -313,7 +314,11 @@ func (o *benchOutput) finish() error {
 		errs = append(errs, replace(o.f.markdown, func(w io.Writer) error { return bench.WriteMarkdown(w, o.header, o.results) }))
 	}
 	if o.f.plots != "" {
-		for _, p := range bench.Plots(o.header, o.results) {
+		plots := bench.Plots(o.header, o.results)
+		if len(plots) == 0 {
+			fmt.Fprintf(o.notes, "weir: nothing is drawn in %s: no scenario of this run has cases of several sizes or counts\n", o.f.plots)
+		}
+		for _, p := range plots {
 			errs = append(errs, replace(filepath.Join(o.f.plots, p.Name+".png"), p.Write))
 		}
 	}
