@@ -204,20 +204,38 @@ func (l *Log[T]) run(ctx context.Context) error {
 // still in a bubble of testing/synctest.)
 const pause = 4000
 
+// shy is in how many windows nobody is offered the processor after that was of no use.
+const shy = 7
+
 // gather lets whoever is asking for operations go on, and answers whether there are
 // any. The first of many would be launched alone otherwise, which on a GPU costs as
 // much as to ask for 60. It is called under order, which it lets go of meanwhile.
+//
+// To offer the processor, which whoever asks may need, is to be moved to an idle one if
+// there is any, whose caches know nothing of the driver: the first launch there takes
+// some 80 us longer.
 func (l *Log[T]) gather() bool {
+	offer, useful := l.shy == 0, false
 	for n := l.queue.len(); n > 0 && n < mostTogether; {
 		order.Unlock()
-		goruntime.Gosched() // whoever asks may need this processor
+		if offer {
+			goruntime.Gosched()
+		}
 		for range pause {
 		}
 		order.Lock()
 		before := n
-		if n = l.queue.len(); n == before {
-			break
+		if n = l.queue.len(); n > before {
+			useful = true
+			continue
 		}
+		switch {
+		case !offer:
+			l.shy--
+		case !useful:
+			l.shy = shy
+		}
+		break
 	}
 	return l.ready.len()+l.queue.len() > 0
 }

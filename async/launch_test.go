@@ -567,3 +567,34 @@ func TestManyAskOfALogThatLaunchesTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestManyWhoAskAndWaitShareWindows on one processor, also after somebody who asked and
+// waited alone: whoever launches lets the others ask first.
+func TestManyWhoAskAndWaitShareWindows(t *testing.T) {
+	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(1))
+	s := &script{}
+	pool := pool(t, scheduler.Options{Lanes: 1})
+	l := &logger{async.NewLog(context.Background(), "arena", async.Launcher[int](s)), scheduler.With(context.Background(), pool), pool}
+	one := func() {
+		if _, err := l.make(l.ctx, s.named("a")).Get(l.ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 20 {
+		one()
+	}
+	alone := len(s.levels)
+	const many = 300
+	var all sync.WaitGroup
+	for range many {
+		all.Go(one)
+	}
+	all.Wait()
+	if windows := len(s.levels) - alone; alone != 20 || windows > many/10 {
+		t.Errorf("20 operations one after the other were launched in %d windows, and %d of as many goroutines in %d; expected 20, and %d at most",
+			alone, many, windows, many/10)
+	}
+	if err := errors.Join(pool.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+}

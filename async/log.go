@@ -67,6 +67,7 @@ type Log[T any] struct {
 	full   scheduler.Queue[struct{}] // who waits for room
 	top    uint64                    // the highest level ever given
 	floor  uint64                    // the lowest of this window
+	shy    int                       // windows until the processor is offered again
 
 	held    bool  // it was made to be launched as a whole, and is not yet
 	refused error // the first wait for what it is to launch
