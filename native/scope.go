@@ -177,8 +177,12 @@ func (c *core) lend(ctx context.Context, who, job string, held []buffer.Held) er
 // takeBack publishes what the session's stream has been given as the arrays' latest
 // use, and lets the session go.
 func (c *core) takeBack(job string, held []buffer.Held) error {
-	done, err := c.tail()
-	buffer.Drop(held, done)
+	var err error
+	if len(held) > 0 {
+		var done stream.Completion
+		done, err = c.tail()
+		buffer.Drop(held, done)
+	}
 	c.leave(job)
 	return err
 }
