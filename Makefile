@@ -70,14 +70,17 @@ cuda.env: build
 cuda: cuda.env
 	. ./build/cuda.env && $(GO) build -tags cuda -o build/weir-cuda ./cmd/weir
 
-# The tests with the cuda tag of what depends on it: on the simulated driver, then
-# with no driver at all. -count=1, since Go's cache of results does not see what C
-# code reads.
+# The tests with the cuda tag of what depends on it: on the simulated driver, under the
+# race detector but for what computes much and shares little; then with no driver at
+# all. -count=1, since Go's cache of results does not see what C code reads.
+CUDA_NO_RACE = bench|cmd|csrc|internal/ising|tensor/grad
 cuda-test: cuda.env simcuda
 	. ./build/cuda.env && \
 	tests=$$($(GO) list -tags cuda -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./...) && \
-	WEIR_CUDA_LIBRARY_PATH=$(CURDIR)/build/simcuda $(GO) test -tags cuda $(RACE) -timeout $(TIMEOUT) -count=1 \
-		./csrc/... ./internal/cudaenv $$(echo "$$tests" | awk '/internal\/driver\/cuda( |$$)/{print $$1}' | sort -u)
+	tests=$$(echo "$$tests" | awk '/internal\/driver\/cuda( |$$)/{print $$1}' | sort -u) && \
+	export WEIR_CUDA_LIBRARY_PATH=$(CURDIR)/build/simcuda && \
+	$(GO) test -tags cuda $(RACE) -timeout $(TIMEOUT) -count=1 $$(echo "$$tests" | grep -vE '/($(CUDA_NO_RACE))(/|$$)') && \
+	$(GO) test -tags cuda -timeout $(TIMEOUT) -count=1 ./csrc/... ./internal/cudaenv $$(echo "$$tests" | grep -E '/($(CUDA_NO_RACE))(/|$$)')
 	. ./build/cuda.env && unset WEIR_CUDA_LIBRARY_PATH && $(GO) test -tags cuda -count=1 ./runtime ./tensor ./provider/... ./cmd/...
 
 # The GPU kernels, which are committed; a test says when they are out of date.

@@ -202,6 +202,9 @@ func TestHostileNetworksArePlannedWithBoundedWork(t *testing.T) {
 		"a chain":                 many(1000, func(k int) []int { return []int{k, k + 1} }, two, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if underRace && name == "dense and hopeless" {
+				t.Skip("one goroutine plans, for half a minute under the race detector")
+			}
 			path, err := p.Path(Options{})
 			if err == nil && len(path.Steps) < len(p.inputs)-1 {
 				t.Errorf("only %d steps", len(path.Steps))
