@@ -129,6 +129,33 @@ TEST_F(OnAGPU, ADeviceThatIsNotThereIsRefused) {
 	EXPECT_EQ(cudaGetLastError(), cudaSuccess); // nothing stays behind
 }
 
+// What is queued takes tens of milliseconds, and is done when the scope is left, by
+// whichever way.
+TEST_F(OnAGPU, EveryExitSynchronises) {
+	rmm::device_uvector<char> block(size_t{1} << 30, raft_handle().get_stream());
+	const auto queue = [&] {
+		for (int i = 0; i < 100; i++) ASSERT_EQ(cudaMemsetAsync(block.data(), i, block.size(), stream), cudaSuccess);
+		ASSERT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+	};
+	{
+		raftrkt::sync_guard guard(raft_handle());
+		queue();
+	}
+	EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+	raftrkt::error_slot slot;
+	EXPECT_EQ(raftrkt::translate_exceptions(slot, [&] {
+		raftrkt::sync_guard guard(raft_handle());
+		queue();
+		throw std::runtime_error("first");
+	}), RR_ERROR);
+	EXPECT_STREQ(slot.message, "first");
+	EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+	raftrkt::sync_guard guard(raft_handle());
+	queue();
+	guard.finish();
+	EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+}
+
 TEST_F(OnAGPU, ViewsAnswerRaftsViews) {
 	rmm::device_uvector<float> memory(600, stream);
 	rr_view x{};
