@@ -43,8 +43,8 @@ func TestAMillionReadsKeepTheLedgerBoundedAndTheHeapFlat(t *testing.T) {
 	defer w.free(b)
 	w.write(s[0], b, nil)
 	longest := 0
-	flat(t, func() {
-		for i := range rounds(1_000_000) {
+	read := func(n int) {
+		for i := range n {
 			acc := buffer.Begin(s[i%4])
 			acc.Read(b)
 			if i%100 == 0 { // something to be done later than the host goes on
@@ -61,7 +61,9 @@ func TestAMillionReadsKeepTheLedgerBoundedAndTheHeapFlat(t *testing.T) {
 		for _, s := range s {
 			w.ok(s.Synchronize(t.Context()))
 		}
-	})
+	}
+	read(rounds(100_000)) // streams keep room for what was once queued
+	flat(t, func() { read(rounds(1_000_000)) })
 	if longest > len(s)+1 { // a reader a stream, and the writer
 		t.Errorf("the ledger grew to %d completions; expected at most one a stream and the writer", longest)
 	}
