@@ -33,17 +33,16 @@ var flowReplay = Scenario{
 }
 
 // layeredProducts are products of rotations, which are rotations: each of two of the
-// layer before.
+// layer before, the first layer of sources. No two are alike, or a compiler would
+// compute one for all.
 func layeredProducts(n, width, layers int) products {
-	p := products{sources: []source{rotation(n)}}
+	var p products
+	for i := range width {
+		p.sources = append(p.sources, rotation(n, i))
+	}
 	for l := range layers {
 		for i := range width {
-			s := step{0, 0, n, n, n}
-			if l > 0 {
-				before := len(p.sources) + (l-1)*width
-				s.a, s.b = before+i, before+(i+1)%width
-			}
-			p.steps = append(p.steps, s)
+			p.steps = append(p.steps, step{l*width + i, l*width + (i+1)%width, n, n, n})
 		}
 	}
 	return p

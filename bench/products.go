@@ -64,7 +64,7 @@ func independentProducts(n, count int) products {
 // chainProducts are x·r, x·r·r and so on, where r is a rotation, so that they
 // neither grow nor shrink.
 func chainProducts(n, count int) products {
-	p := products{sources: []source{window()(n, n), rotation(n)}}
+	p := products{sources: []source{window()(n, n), rotation(n, 0)}}
 	for i := range count {
 		last := 0
 		if i > 0 {
@@ -75,9 +75,9 @@ func chainProducts(n, count int) products {
 	return p
 }
 
-// rotation is the product of two reflections at random planes.
-func rotation(n int) source {
-	random := rand.New(rand.NewPCG(uint64(n), 8))
+// rotation is the product of two reflections at random planes, others for each i.
+func rotation(n, i int) source {
+	random := rand.New(rand.NewPCG(uint64(n), uint64(8+i)))
 	var planes [2][]float64
 	for p := range planes {
 		norm := 0.0

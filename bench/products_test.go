@@ -17,6 +17,7 @@ var kinds = map[string]products{
 	"independent": independentProducts(5, 9),
 	"chain":       chainProducts(6, 20),
 	"mixed":       mixedProducts(1, 9, 15),
+	"layers":      layeredProducts(6, 3, 4),
 }
 
 // results are the products by the definition, in float64.
@@ -92,6 +93,18 @@ func TestAChainOfRotationsKeepsItsLength(t *testing.T) {
 	}
 	if reflect.DeepEqual(all[len(all)-1], all[len(all)-3]) {
 		t.Error("a rotation done twice is nothing")
+	}
+}
+
+// TestNoTwoProductsInLayersAreAlike, or a compiler makes one of them.
+func TestNoTwoProductsInLayersAreAlike(t *testing.T) {
+	all := layeredProducts(6, 3, 4).results()
+	for i, m := range all {
+		for j := range i {
+			if reflect.DeepEqual(m, all[j]) {
+				t.Errorf("results %d and %d are alike", j, i)
+			}
+		}
 	}
 }
 
