@@ -14,7 +14,8 @@ peers.go). The answer is a line for each way to compute it,
 
 and {"done": true}. seconds are rounds' times of one operation, from the first
 call until the device is done, with what the outputs' memory costs; results are
-names of files in the request's folder, of elements in row-major order. It ends with its input.
+names of files in the request's folder, of elements in row-major order. It ends
+with its input.
 """
 
 import contextlib
@@ -71,9 +72,9 @@ class NumPy:
     def wait(self, outputs):
         """Waits until the outputs are computed."""
 
-    def ways(self, once, inputs):
-        """More ways to run once(inputs), each a name and a function of nothing."""
-        return []
+    def ways(self, once, products, inputs):
+        """The ways to run once(inputs), each a name and a function that prepares a pass."""
+        return [("loop", lambda: lambda: once(inputs))]
 
     def free(self):
         """Gives memory that is kept for later back, since Weir is measured next."""
@@ -102,8 +103,9 @@ class Torch(NumPy):
         if self.gpu:
             self.module.cuda.synchronize(self.place)
 
-    def ways(self, once, inputs):
-        return [("graph", lambda: self.record(once, inputs))] if self.gpu else []
+    def ways(self, once, products, inputs):
+        ways = super().ways(once, products, inputs)
+        return ways + [("graph", lambda: self.record(once, inputs))] if self.gpu else ways
 
     def record(self, once, inputs):
         """Replays a CUDA graph, whose outputs lie in its own memory."""
@@ -153,6 +155,8 @@ class CuPy(NumPy):
 
 class JAX(NumPy):
     name = "jax"
+    # It compiles what it runs, for each shape; more than this takes minutes.
+    most_shapes, most_together = 64, 1024
 
     def open(self):
         self.module.config.update("jax_enable_x64", True)
@@ -168,49 +172,72 @@ class JAX(NumPy):
         return importlib.import_module("numpy").asarray(array)
 
     def stack(self, arrays):
+        self.bound("arrays", len(arrays), self.most_together)
         return self.numpy.stack(arrays)
 
     def wait(self, outputs):
         self.module.block_until_ready(outputs)
 
-    def ways(self, once, inputs):
+    def bound(self, what, count, most):
+        if count > most:
+            raise NotImplementedError("%d %s to compile; at most %d are" % (count, what, most))
+
+    def ways(self, once, products, inputs):
+        def loop():
+            self.bound("shapes", shapes, self.most_shapes)
+            return lambda: once(inputs)
+
         def compiled():
+            self.bound("shapes", shapes, self.most_shapes)
+            self.bound("products", len(products), self.most_together)
             jitted = self.module.jit(once)
             return lambda: jitted(inputs)
 
-        return [("jit", compiled)]
+        shapes = len(shapes_of(products, inputs))
+        return [("loop", loop), ("jit", compiled)]
 
 
 LIBRARIES = {library.name: library for library in (NumPy, Torch, CuPy, JAX)}
 
 
-def evaluate(products, inputs):
-    """All products, each of inputs or of earlier products."""
+def evaluate(products, inputs, kept):
+    """Those products that are kept, each of inputs or of earlier products."""
     values = list(inputs)
     for a, b in products:
         values.append(values[a] @ values[b])
-    return values[len(inputs):]
+    return [values[len(inputs) + k] for k in kept]
+
+
+def keep(products, results, inputs):
+    """The products that outlive a pass: those that no other takes, and results."""
+    taken = {operand - inputs for product in products for operand in product}
+    return [k for k in range(len(products)) if k not in taken or k in results]
+
+
+def shapes_of(products, inputs):
+    """The different shapes of operands."""
+    shapes = [tuple(i.shape) for i in inputs]
+    for a, b in products:
+        shapes.append(shapes[a][:-1] + shapes[b][-1:])
+    return {(shapes[a], shapes[b]) for a, b in products}
 
 
 def batches(products, inputs):
     """Whether one call can multiply stacks of the operands."""
     if len(products) < 2 or max(map(max, products)) >= len(inputs):
         return False
-    return len({(tuple(inputs[a].shape), tuple(inputs[b].shape)) for a, b in products}) == 1
+    return len(shapes_of(products, inputs)) == 1
 
 
-def variants(library, products, inputs):
-    """The ways to compute, each a name and a function that prepares a pass."""
-
-    def once(given):
-        return evaluate(products, given)
-
-    ways = [("loop", lambda: lambda: once(inputs))] + library.ways(once, inputs)
+def variants(library, products, kept, inputs):
+    """The ways to compute what is kept, each a name and a function that prepares a pass."""
+    ways = library.ways(lambda given: evaluate(products, given, kept), products, inputs)
     if batches(products, inputs):
         left, right = [inputs[a] for a, _ in products], [inputs[b] for _, b in products]
 
         def batched():
-            a, b = library.stack(left), library.stack(right)
+            numpy = importlib.import_module("numpy")
+            a, b = (library.put(numpy.stack([library.get(i) for i in side])) for side in (left, right))
             return lambda: a @ b
 
         ways += [
@@ -248,23 +275,25 @@ def measure(request, answer):
     library = LIBRARIES[request["library"]](request)
     dtype = numpy.dtype(request["dtype"])
     inputs = [library.put(numpy.fromfile(i["file"], dtype).reshape(i["shape"])) for i in request["inputs"]]
-    for k, (name, prepare) in enumerate(variants(library, request["products"], inputs)):
+    results = request["results"]
+    kept = keep(request["products"], set(results), len(inputs))
+    place = {k: i for i, k in enumerate(kept)}  # in outputs
+    for v, (name, prepare) in enumerate(variants(library, request["products"], kept, inputs)):
         run = outputs = None  # those of the variant before
         try:
             run = prepare()
             outputs = run()
             library.wait(outputs)
             files = []
-            for i in request["results"]:
-                files.append("%s-%d-%d" % (library.name, k, i))
-                numpy.ascontiguousarray(library.get(outputs[i])).tofile(os.path.join(request["folder"], files[-1]))
+            for k in results:
+                files.append("%s-%d-%d" % (library.name, v, k))
+                numpy.ascontiguousarray(library.get(outputs[place[k]])).tofile(os.path.join(request["folder"], files[-1]))
             outputs = None
             seconds = rounds(run, library.wait, request["effort"], request["operations"])
             answer({"variant": name, "device": library.device, "seconds": seconds, "results": files})
         except Exception as e:
             answer({"variant": name, "error": failure(e)})
-    del inputs
-    run = outputs = None
+    inputs = prepare = run = outputs = None  # of which each holds some
     gc.collect()
     library.free()
 

@@ -18,13 +18,14 @@ type PeerWork struct {
 	Inputs []PeerInput
 	// Products are pairs of operands: i is input i, and len(Inputs)+k product k.
 	Products [][2]int
-	// Results are the indices of the products that are checked; nil is all.
+	// Results are the indices of the products that are checked; nil is all. They and
+	// those that no other takes are what a peer has at the end of a pass.
 	Results []int
 	// Operations is how many of the case's operations all Products together are;
 	// 0 is one.
 	Operations int
 	// Check compares the elements of Results, row-major as the inputs are, with
-	// what Weir computed.
+	// what Weir, or the floor that agrees with it, computed.
 	Check func(results [][]byte) error
 }
 
