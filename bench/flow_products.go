@@ -107,7 +107,7 @@ var flowLargeAmongSmall = Scenario{
 			among := &largeAmong{flowing: x, large: large, n: n}
 			t := x.trial()
 			t.Value, t.Floor = among.round, t.Value
-			t.Figures = nil // both are through flow
+			t.Figures, t.Peers = nil, nil // both are through flow
 			t.Check = func() error {
 				if err := x.check(); err != nil {
 					return err

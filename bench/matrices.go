@@ -139,13 +139,14 @@ func (x *matrices[T]) agree(floor Loop) error {
 func (x *matrices[T]) peers() *PeerWork {
 	return &PeerWork{
 		DType: dtype.Of[T](), Inputs: []PeerInput{peerInput(x.slice(0), x.n, x.n), peerInput(x.slice(1), x.n, x.n)}, Products: [][2]int{{0, 1}},
-		Check: peerCheck(x.n, func(int) (want []T, err error) {
+		Check: peerCheck(func(int) (want []T, terms int, err error) {
 			c, err := tensor.MatMul(context.Background(), x.a, x.b)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			defer func() { err = errors.Join(err, c.Free()) }()
-			return tensor.Data[T](context.Background(), c)
+			want, err = tensor.Data[T](context.Background(), c)
+			return want, x.n, err
 		}),
 	}
 }

@@ -43,17 +43,17 @@ func peerInput[T element](data []T, shape ...int) PeerInput {
 
 // peerCheck is the Check that compares each result with what want answers for it;
 // terms is as near has it.
-func peerCheck[T element](terms int, want func(i int) ([]T, error)) func([][]byte) error {
+func peerCheck[T element](want func(i int) (elements []T, terms int, err error)) func([][]byte) error {
 	return func(results [][]byte) error {
 		for i, r := range results {
-			w, err := want(i)
+			w, terms, err := want(i)
 			if err != nil {
 				return err
 			}
-			have := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(r))), len(w))
 			if uintptr(len(r)) != uintptr(len(w))*unsafe.Sizeof(*new(T)) {
 				return wrong("result %d has %d bytes; expected %d elements", i, len(r), len(w))
 			}
+			have := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(r))), len(w))
 			if err := near(have, w, terms); err != nil {
 				return fmt.Errorf("result %d: %w", i, err)
 			}

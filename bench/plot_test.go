@@ -53,6 +53,37 @@ func TestPlotsAreAgainstWhateverVaries(t *testing.T) {
 	}
 }
 
+func TestFlowsAreDrawnWithTheirPeers(t *testing.T) {
+	flowsAreDrawn(t, Env{Resources: start(t)}, "size-count64", "count-size64")
+}
+
+// flowsAreDrawn checks that the cases of flow-independent are in these plots, each with
+// a line for Weir, the floor and a peer.
+func flowsAreDrawn(t *testing.T, env Env, names ...string) {
+	t.Helper()
+	var results []Result
+	for _, c := range flowIndependent.Cases(env) {
+		r := at(c.At.Series, c.At.Size, c.At.Count)
+		r.Scenario = flowIndependent.Name
+		results = append(results, r)
+	}
+	all := drawn(Plots(aHeader(), results))
+	for _, name := range names {
+		name = flowIndependent.Name + "-" + name
+		if lines := all[name]; len(lines) != 3 {
+			t.Errorf("%s has the lines %v; expected three", name, lines)
+		}
+		for line, points := range all[name] {
+			if len(points) < 4 {
+				t.Errorf("%s: %s has the points %v; expected two or more", name, line, points)
+			}
+		}
+	}
+	if len(all) != len(names) {
+		t.Errorf("%d plots; expected %q", len(all), names)
+	}
+}
+
 func TestAPlotIsAPicture(t *testing.T) {
 	flat := []Result{at("loop", 8, 0), at("loop", 16, 0)} // Weir, floor and peer alike
 	for i := range flat {

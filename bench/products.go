@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/weirgo/weir/async"
@@ -185,8 +186,25 @@ func newFlowing(ctx context.Context, p products, ref *reference) (*flowing, erro
 func (x *flowing) trial() *Trial {
 	return &Trial{
 		Value: func(int) (time.Duration, error) { return x.round(nil) }, Floor: func(int) (time.Duration, error) { return x.ref.run() },
-		Fixed: len(x.steps), Check: x.check, Figures: x.figures, Close: x.close,
+		Fixed: len(x.steps), Check: x.check, Figures: x.figures, Close: x.close, Peers: x.peers(),
 	}
+}
+
+// peers is a round for other libraries, compared with what the reference computed.
+func (x *flowing) peers() *PeerWork {
+	w := &PeerWork{DType: dtype.Float32, Operations: len(x.steps), Results: x.compared()}
+	for _, s := range x.sources {
+		w.Inputs = append(w.Inputs, peerInput(s.data, s.rows, s.columns))
+	}
+	for _, s := range x.steps {
+		w.Products = append(w.Products, [2]int{s.a, s.b})
+	}
+	w.Check = peerCheck(func(k int) ([]float32, int, error) {
+		i := w.Results[k]
+		want, err := x.ref.result(i)
+		return want, x.terms(i), err
+	})
+	return w
 }
 
 // ask asks for product i.
@@ -254,19 +272,28 @@ func (x *flowing) flush() error {
 	return free()
 }
 
-// mostCompared bounds how many results a check looks at.
+// mostCompared is about how many results a check looks at.
 const mostCompared = 128
+
+// compared are the final results that a check looks at, in their order.
+func (x *flowing) compared() (some []int) {
+	every := max(1, len(x.finals)/mostCompared)
+	for k, i := range x.finals {
+		if k%every == 0 || k == len(x.finals)-1 {
+			some = append(some, i)
+		}
+	}
+	return some
+}
 
 // check compares results with the reference's.
 func (x *flowing) check() error {
 	if _, err := x.ref.run(); err != nil {
 		return err
 	}
-	every := max(1, len(x.finals)/mostCompared)
-	k := 0
+	some := x.compared()
 	_, err := x.round(func(i int, a *tensor.Array) error {
-		k++
-		if k%every != 0 && k != len(x.finals) && k != 1 {
+		if !slices.Contains(some, i) {
 			return nil
 		}
 		want, err := x.ref.result(i)

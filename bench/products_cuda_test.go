@@ -40,6 +40,17 @@ func TestReferencesOfProductsOnAGPUComputeWhatTheDefinitionSays(t *testing.T) {
 	}
 }
 
+func TestFlowsOnAGPUHavePeersThatAreChecked(t *testing.T) {
+	flowsHavePeers(t, startGPU(t))
+	if misuse := cudatest.Misuse(); misuse != "" {
+		t.Errorf("the driver was misused:\n%s", misuse)
+	}
+}
+
+func TestFlowsOnAGPUAreDrawnWithTheirPeers(t *testing.T) {
+	flowsAreDrawn(t, Env{Resources: startGPU(t).Resources}, "size-count64", "size-count4096", "count-size64", "count-size256")
+}
+
 // TestTheFloorOfIndependentProductsIsOneCall, and that of a chain one call for each
 // product and nothing else.
 func TestTheFloorOfIndependentProductsIsOneCall(t *testing.T) {

@@ -3,7 +3,9 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/weirgo/weir"
@@ -170,6 +172,65 @@ func TestAWrongResultOfFlowFailsTheCheck(t *testing.T) {
 			t.Errorf("%s: %v; expected a failed check", name, err)
 		}
 	}
+}
+
+func TestFlowsHavePeersThatAreChecked(t *testing.T) {
+	flowsHavePeers(t, Env{Resources: start(t), Quick: true})
+}
+
+// flowsHavePeers checks that every scenario of products through flow that fits env has
+// peers, and that they are held to what the floor computed.
+func flowsHavePeers(t *testing.T, env Env) {
+	t.Helper()
+	for _, s := range []Scenario{flowIndependent, flowChain, flowMixed, flowReplay, flowStreams, flowHost} {
+		if s.On.fits(env.Resources.Device()) != "" {
+			continue
+		}
+		for _, c := range s.Cases(env) {
+			x, err := c.Open(t.Context())
+			if err != nil {
+				t.Fatalf("%s: %s: %v", s.Name, c.Name, err)
+			}
+			if err := errors.Join(x.Check(), peersAreChecked(t, x)); err != nil {
+				t.Errorf("%s: %s: %v", s.Name, c.Name, err)
+			}
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// peersAreChecked has the peers' work done by the definition, once right and once wrong
+// in one element of each result.
+func peersAreChecked(t *testing.T, x *Trial) error {
+	t.Helper()
+	if x.Peers == nil || x.Peers.Operations != x.Fixed {
+		return fmt.Errorf("the peers' work is %+v; expected that of %d operations", x.Peers, x.Fixed)
+	}
+	r, _, err := x.Peers.request(effortOf(true), t.TempDir())
+	if err != nil {
+		return err
+	}
+	values := fakeProducts(r)
+	check := func() error {
+		var results [][]byte
+		for _, v := range values {
+			results = append(results, peerInput(v).Data)
+		}
+		return x.Peers.Check(results)
+	}
+	if err := check(); err != nil {
+		return err
+	}
+	for k, v := range values {
+		v[len(v)-1] += 0.1
+		if err := check(); !errors.Is(err, ErrCheck) || !strings.HasPrefix(err.Error(), fmt.Sprintf("result %d:", k)) {
+			return fmt.Errorf("with an element of result %d changed: %w; expected a failed check of it", k, err)
+		}
+		v[len(v)-1] -= 0.1
+	}
+	return nil
 }
 
 func TestARoundThatIsCancelledOrFailsGivesAllBack(t *testing.T) {
