@@ -126,13 +126,19 @@ func TestAPeerThatHangsIsGivenUpAndTheOthersAreMeasured(t *testing.T) {
 	other := errors.New("not asked")
 	p.givenUp["numpy"], p.givenUp["jax"] = other, other
 	p.patience = time.Millisecond
-	if got := measured(t, p); len(got) != 3 || got[1] != "torch: it did not answer within 1ms" {
+	got := measured(t, p)
+	if len(got) != 3 {
+		t.Fatalf("answered %q; expected three results", got)
+	}
+	why, is := strings.CutPrefix(got[1], "torch: ")
+	// A starved machine may not bring it the request in that time either.
+	if !is || why != "it did not answer within 1ms" && why != "it did not take a request within 1ms" {
 		t.Errorf("answered %q; expected that torch did not", got)
 	}
 	p.patience = time.Minute
 	delete(p.givenUp, "numpy")
 	delete(p.givenUp, "jax")
-	want := []string{"numpy loop: 2000", "torch: given up: it did not answer within 1ms", "jax loop: 2000"}
+	want := []string{"numpy loop: 2000", "torch: given up: " + why, "jax loop: 2000"}
 	if got := measured(t, p); !slices.Equal(got, want) {
 		t.Errorf("then %q; expected %q", got, want)
 	}
