@@ -215,7 +215,7 @@ def sanitizer(run):
 
 
 BENCHMARKS = ("gpu-gemm gpu-small gpu-chain gpu-streams gpu-copy gpu-start gpu-calls events lease ledger reads waiters gemm-small"
-              " gpu-flat").split()
+              " flow-submit flow-independent flow-chain flow-mixed flow-streams flow-large-among-small flow-replay gpu-flat").split()
 
 
 def benchmarks(run):
