@@ -62,7 +62,8 @@ func scale(ctx context.Context, path string) error {
 // guide:end
 
 // TestTheGuidesLibraryIsBuiltAndCalled builds docs/native.md's example as it says,
-// where CMake and a C++ compiler are, and holds the guide to these files.
+// where CMake and a C++ compiler are, runs its program, and holds the guide to these
+// files.
 func TestTheGuidesLibraryIsBuiltAndCalled(t *testing.T) {
 	page, err := os.ReadFile("../docs/native.md")
 	if err != nil {
@@ -97,6 +98,15 @@ func TestTheGuidesLibraryIsBuiltAndCalled(t *testing.T) {
 	}
 	if err := scale(ctx, filepath.Join(build, "libscale.so")); err != nil {
 		t.Error(err)
+	}
+	_, program, _ := strings.Cut(string(page), "```go\n")
+	program, _, _ = strings.Cut(program, "```")
+	main := filepath.Join(build, "main.go")
+	if err := os.WriteFile(main, []byte(program), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "run", main, filepath.Join(build, "libscale.so")).CombinedOutput(); err != nil || string(out) != "12 float32 3 on host:0\n[2 4 6]\n6 float32 3 on host:0\n[1 2 3]\n" {
+		t.Errorf("the guide's program: %v\n%s", err, out)
 	}
 	lib := must(native.Open(ctx, "scale", filepath.Join(build, "libscale.so"), native.Exports{CheckABI: "sc_check_abi", LastError: "sc_last_error", LastErrorKind: "sc_last_error_kind"}))
 	var sum float64
