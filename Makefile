@@ -125,7 +125,7 @@ PREFIX ?= /usr/local
 install-native:
 	cmake -S csrc/native -B $(NATIVE)/cmake >/dev/null
 	+cmake --build $(NATIVE)/cmake --target raftrkt_host raftrkt_test
-	cmake --install $(NATIVE)/cmake --prefix $(PREFIX)
+	cmake --install $(NATIVE)/cmake --prefix "$(PREFIX)"
 
 # The native interface on RAFT, in build/raft; docs/cuda.md says what it needs.
 raft: native

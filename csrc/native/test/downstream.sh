@@ -12,11 +12,11 @@ fail() {
 
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
 # The installation stays where it can be moved to.
-mv "$work/prefix" "$work/moved"
+mv "$work/prefix" "$work/moved to"
 cp -r "$2" "$work/canary"
 grep -r -n "csrc/native" "$work/canary" && fail 'the canary refers to the tree'
 
-cmake -S "$work/canary" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_CXX_FLAGS=-O0 >"$work/log" ||
+cmake -S "$work/canary" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved to" -DCMAKE_CXX_FLAGS=-O0 >"$work/log" ||
 	{ cat "$work/log"; fail 'the canary cannot be configured'; }
 cmake --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; fail 'the canary cannot be built'; }
 
@@ -37,7 +37,7 @@ END
 expect() { # what, text, arguments of cmake
 	what=$1 text=$2
 	shift 2
-	if cmake -S "$work/wrong" -B "$work/wrong/build" -DCMAKE_PREFIX_PATH="$work/moved" "$@" >"$work/log" 2>&1; then
+	if cmake -S "$work/wrong" -B "$work/wrong/build" -DCMAKE_PREFIX_PATH="$work/moved to" "$@" >"$work/log" 2>&1; then
 		fail "$what is accepted"
 	fi
 	tr -s '\n ' ' ' <"$work/log" | grep -q -F "$text" || { cat "$work/log"; fail "$what: the message is another"; }
