@@ -59,9 +59,11 @@ struct error_slot {
 		kind = RR_KIND_GENERIC;
 	}
 
-	// record keeps as many whole characters of the text as fit.
+	// record keeps as many whole characters of the text as fit; none of NULL, which an
+	// exception of somebody's may have.
 	void record(int32_t of, const char *text) noexcept {
 		kind = of;
+		if (!text) text = "";
 		auto length = strnlen(text, sizeof message);
 		std::memcpy(message, text, length);
 		if (length == sizeof message) {

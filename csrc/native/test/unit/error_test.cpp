@@ -99,6 +99,18 @@ TEST(Error, WhatIsNoExceptionIsUnknown) {
 	EXPECT_EQ(slot.kind, RR_KIND_GENERIC);
 }
 
+struct silent : std::exception {
+	const char *what() const noexcept override { return nullptr; }
+};
+
+TEST(Error, AnExceptionWithoutATextIsAnError) {
+	error_slot slot;
+	slot.record(RR_KIND_CUDA, "of before");
+	EXPECT_EQ(translate_exceptions(slot, [] { throw silent(); }), RR_ERROR);
+	EXPECT_STREQ(slot.message, "");
+	EXPECT_EQ(slot.kind, RR_KIND_GENERIC);
+}
+
 TEST(Error, ASuccessClearsTheSlot) {
 	error_slot slot;
 	slot.record(RR_KIND_CUDA, "of before");
