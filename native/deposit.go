@@ -39,6 +39,7 @@ type Deposit struct {
 
 	mu     sync.Mutex // guards what follows
 	used   bool       // it was bound once
+	job    bool       // to a job
 	over   bool       // it is closed, or was bound and is not any more
 	taken  bool       // its arrays were made
 	arrays []*tensor.Array
@@ -90,13 +91,13 @@ func (d *Deposit) bindableLocked(who string) error {
 	return nil
 }
 
-func (d *Deposit) bind(who string) error {
+func (d *Deposit) bind(who string, job bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.bindableLocked(who); err != nil {
 		return err
 	}
-	d.used = true
+	d.used, d.job = true, job
 	return nil
 }
 
@@ -140,8 +141,8 @@ func (o *owner) drop() error {
 // Arrays answers the arrays that the deposit was filled with, on the session's device
 // and in ctx's scope; none if its call ended without filling it. They share memory of
 // the library's, which is given back when all have been freed and the work that uses
-// them is done. It answers the same arrays each time. While the deposit is open, it is
-// refused, of kind logic.
+// them is done. It answers the same arrays each time. While the deposit is open, or a job
+// has it, it is refused, of kind logic.
 func (d *Deposit) Arrays(ctx context.Context) ([]*tensor.Array, error) {
 	const who = "Deposit.Arrays"
 	if d == nil || d.owner == nil {
@@ -154,7 +155,7 @@ func (d *Deposit) Arrays(ctx context.Context) ([]*tensor.Array, error) {
 		return d.arrays, nil
 	case d.owner.state() == depositClosed:
 		return nil, nil
-	case d.owner.state() != depositFilled:
+	case d.owner.state() != depositFilled, d.job && !d.over: // what fills it completes it until it returns
 		return nil, refuse(who, nil, "the deposit is still open")
 	}
 	m, err := buffer.Of(d.owner.core.resources)

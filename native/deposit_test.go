@@ -222,6 +222,30 @@ func TestADepositIsLentToOneCall(t *testing.T) {
 	says(t, (&native.Deposit{}).Close(), weir.KindLogic, "Deposit.Close: expected a deposit for a deposit parameter, given the zero Deposit")
 }
 
+// TestWhatAJobFillsIsThereOnceTheJobReturned: a job that waits has the deposit in the
+// place of a handle, which is as large, and it is filled beside the job.
+func TestWhatAJobFillsIsThereOnceTheJobReturned(t *testing.T) {
+	d := newDepot(t)
+	g := newGate(t, d.lib)
+	g.job = job(t, d.lib, "rt_wait_job", native.IntoDeposit, native.Int32, native.Int32, native.OutInt32)
+	x := must(d.s.NewDeposit())
+	done := make(chan error, 1)
+	go func() {
+		var running int32
+		done <- g.job.Run(d.ctx, d.s, "wait", x, int(g.started[1].Fd()), int(g.proceed[0].Fd()), &running)
+	}()
+	g.begun()
+	handle := must(d.s.Handle())
+	d.ok(d.lib.Check("deposit", func() int32 { return d.fill(handle, 1, 2, native.RecordOf(x)) }))
+	_, err := x.Arrays(d.ctx)
+	says(t, err, weir.KindLogic, "Deposit.Arrays: the deposit is still open")
+	g.open()
+	d.ok(<-done)
+	if arrays := must(x.Arrays(d.ctx)); len(arrays) != 1 {
+		t.Errorf("%d arrays; expected 1", len(arrays))
+	}
+}
+
 // TestOfTwoThreadsThatFillOneRecordOneDoes, and the other changes nothing.
 func TestOfTwoThreadsThatFillOneRecordOneDoes(t *testing.T) {
 	d := newDepot(t)

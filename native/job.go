@@ -239,7 +239,7 @@ func (j *Job) bind(c *core, f *frame, who string, args []any) error {
 			}
 			views++
 		case IntoDeposit:
-			if err := f.deposits[deposits].bind(who); err != nil {
+			if err := f.deposits[deposits].bind(who, true); err != nil {
 				f.deposits = f.deposits[:deposits] // what others have is theirs to end
 				return err
 			}

@@ -133,7 +133,7 @@ func (sc *Scope) begin(ctx context.Context, who string, operands []Operand) erro
 	}
 	for i := range operands {
 		if d := operands[i].deposit; d != nil {
-			if err := d.bind(who); err != nil {
+			if err := d.bind(who, false); err != nil {
 				sc.end(&err)
 				return err
 			}
