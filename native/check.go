@@ -38,7 +38,9 @@ func (c *Checker) Check(who string, fn func() int32) error {
 func (c *Checker) failed(who string, status int32, message string, kind int32) error {
 	e := sharedlib.Failure(who, status, message, kind)
 	if c.wrap != nil {
-		return c.wrap(e)
+		if err := c.wrap(e); err != nil {
+			return err
+		}
 	}
 	return e
 }

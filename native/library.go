@@ -17,7 +17,8 @@ type Exports struct {
 	// LastError and LastErrorKind are const char *f(void) and int f(void).
 	LastError, LastErrorKind string
 	// Wrap, if not nil, makes the library's failures errors of a type of the package's
-	// own. It should unwrap to what it is given, so that errors.As finds both.
+	// own. It should unwrap to what it is given, so that errors.As finds both. Where it
+	// answers nil, what it was given stays the error.
 	Wrap func(*weir.Error) error
 }
 
