@@ -41,8 +41,9 @@ type Deposit struct {
 	used   bool       // it was bound once
 	job    bool       // to a job
 	over   bool       // it is closed, or was bound and is not any more
-	taken  bool       // its arrays were made
+	taken  bool       // its arrays were made, or could not be
 	arrays []*tensor.Array
+	failed error // why they could not
 }
 
 // owner is the memory of a filled deposit: its arrays share it, and whoever has the
@@ -141,7 +142,7 @@ func (o *owner) drop() error {
 // Arrays answers the arrays that the deposit was filled with, on the session's device
 // and in ctx's scope; none if its call ended without filling it. They share memory of
 // the library's, which is given back when all have been freed and the work that uses
-// them is done. It answers the same arrays each time. While the deposit is open, or a job
+// them is done. It answers the same each time. While the deposit is open, or a job
 // has it, it is refused, of kind logic.
 func (d *Deposit) Arrays(ctx context.Context) ([]*tensor.Array, error) {
 	const who = "Deposit.Arrays"
@@ -152,11 +153,14 @@ func (d *Deposit) Arrays(ctx context.Context) ([]*tensor.Array, error) {
 	defer d.mu.Unlock()
 	switch {
 	case d.taken:
-		return d.arrays, nil
+		return d.arrays, d.failed
 	case d.owner.state() == depositClosed:
 		return nil, nil
 	case d.owner.state() != depositFilled, d.job && !d.over: // what fills it completes it until it returns
 		return nil, refuse(who, nil, "the deposit is still open")
+	}
+	if err := tensor.Recordable(ctx, who); err != nil {
+		return nil, err
 	}
 	m, err := buffer.Of(d.owner.core.resources)
 	if err != nil {
@@ -165,8 +169,8 @@ func (d *Deposit) Arrays(ctx context.Context) ([]*tensor.Array, error) {
 	d.owner.seal()
 	d.taken = true
 	goruntime.SetFinalizer(d, nil)
-	d.arrays, err = d.owner.adopt(ctx, m)
-	return d.arrays, err
+	d.arrays, d.failed = d.owner.adopt(ctx, m)
+	return d.arrays, d.failed
 }
 
 // adopt makes the arrays. Each has a part of the owner, and so does it until it is

@@ -14,6 +14,7 @@ import (
 	"github.com/weirgo/weir/native"
 	"github.com/weirgo/weir/runtime"
 	"github.com/weirgo/weir/tensor"
+	"github.com/weirgo/weir/tensor/flow"
 )
 
 // depot is the test library's deposits.
@@ -243,6 +244,37 @@ func TestWhatAJobFillsIsThereOnceTheJobReturned(t *testing.T) {
 	d.ok(<-done)
 	if arrays := must(x.Arrays(d.ctx)); len(arrays) != 1 {
 		t.Errorf("%d arrays; expected 1", len(arrays))
+	}
+}
+
+func TestOutputsThatCannotBecomeArraysAreNotLostSilently(t *testing.T) {
+	d := newDepot(t)
+	x := d.filled(1, 2)
+	g := must(flow.Record(d.ctx, func(ctx context.Context, in []*flow.Value) ([]*flow.Value, error) {
+		_, err := x.Arrays(ctx)
+		if err == nil {
+			err = errors.New("answered in a recording")
+		}
+		return nil, err
+	}))
+	if !errors.Is(g.Reason(), weir.ErrNotRecordable) {
+		t.Errorf("the reason is %v; expected that it cannot be recorded", g.Reason())
+	}
+	d.ok(g.Close())
+	if arrays := must(x.Arrays(d.ctx)); len(arrays) != 1 {
+		t.Errorf("%d arrays after the recording; expected 1", len(arrays))
+	}
+
+	const dtypeOfRegion0 = 40 + 8
+	y := d.filled(1, 2)
+	*(*int32)(unsafe.Add(unsafe.Pointer(native.RecordOf(y)), dtypeOfRegion0)) = 77
+	for range 2 {
+		if arrays, err := y.Arrays(d.ctx); !errors.Is(err, weir.ErrArgument) || arrays != nil {
+			t.Errorf("%v, %v; expected the element type refused each time", arrays, err)
+		}
+	}
+	if d.released() != 1 {
+		t.Errorf("%d released; expected the owner of what was refused", d.released())
 	}
 }
 
