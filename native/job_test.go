@@ -34,6 +34,7 @@ func TestEveryNumberGoesInAndComesOut(t *testing.T) {
 		{0, 0, 0, math.Inf(-1), math.Inf(1)},
 		{0, uint64(math.MaxInt64), int64(5), 0.1, float32(0.5)},
 		{0, 0, 0, math.NaN(), math.NaN()},
+		{0, 0, 0, uint64(1 << 63), uint64(math.MaxUint64 - 2047)},
 	} {
 		var a int32
 		var b int64
@@ -52,6 +53,11 @@ func TestEveryNumberGoesInAndComesOut(t *testing.T) {
 				want[i] = float32(f)
 			}
 			if n, ok := x.(int); ok && i == 3 {
+				want[i] = float32(n)
+			} else if ok && i == 4 {
+				want[i] = float64(n)
+			}
+			if n, ok := x.(uint64); ok && i == 3 {
 				want[i] = float32(n)
 			} else if ok && i == 4 {
 				want[i] = float64(n)
@@ -90,6 +96,8 @@ func TestANumberThatItsTypeRefusesIsAnArgumentError(t *testing.T) {
 		{3, 1<<24 + 1, "argument 3: expected a number that float32 holds, given 16777217"},
 		{4, 1<<53 + 1, "argument 4: expected a number that float64 holds, given 9007199254740993"},
 		{4, int64(math.MaxInt64), "argument 4: expected a number that float64 holds, given 9223372036854775807"},
+		{4, uint64(math.MaxUint64), "argument 4: expected a number that float64 holds, given 18446744073709551615"},
+		{4, -1<<53 - 1, "argument 4: expected a number that float64 holds, given -9007199254740993"},
 		{4, 1i, "argument 4: expected a number that float64 holds, given a complex128"},
 		{5, &b, "argument 5: expected a *int32 for an output, given a *int64"},
 		{9, nil, "argument 9: expected a *float64 for an output, given nil"},

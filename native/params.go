@@ -182,9 +182,13 @@ func real(arg any) (float64, bool) {
 	if v := reflect.ValueOf(arg); v.CanFloat() {
 		return v.Float(), true
 	}
+	if n, ok := natural(arg); ok {
+		x := float64(n)
+		return x, x < 1<<64 && uint64(x) == n
+	}
 	n, ok := integer(arg)
 	x := float64(n)
-	return x, ok && x < 1<<63 && int64(x) == n
+	return x, ok && int64(x) == n // negative
 }
 
 // holds says whether rounded stands for x: an integer stays what it is, and a finite
