@@ -25,12 +25,17 @@ type Library struct {
 
 // Open loads a library. A name with a separator is its path; another one is looked for
 // in the folders that the environment variable lists, then where the loader looks. who
-// is whose errors they are.
+// is whose errors they are. An empty name is an ErrArgument.
 func Open(who, variable, name string) (Library, error) {
+	if name == "" { // which the loader takes for the program itself
+		return Library{}, weir.Argf(who, "the library's name is empty; expected a file's name or its path")
+	}
 	path := name
 	if !strings.ContainsRune(name, '/') && !strings.ContainsRune(name, filepath.Separator) {
 		for _, folder := range filepath.SplitList(os.Getenv(variable)) {
-			if in := filepath.Join(folder, name); exists(in) {
+			// Join would make a name of "./name". Whatever is wrong here, the next may have it.
+			in := filepath.Clean(folder) + string(filepath.Separator) + name
+			if _, err := os.Stat(in); err == nil {
 				path = in
 				break
 			}

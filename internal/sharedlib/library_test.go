@@ -79,6 +79,40 @@ func TestALibraryThatCannotBeLoadedIsNamedWithTheReason(t *testing.T) {
 	}
 }
 
+func TestALibraryIsLookedForPastWhatIsNoFolder(t *testing.T) {
+	libc(t)
+	folder := t.TempDir()
+	text := filepath.Join(folder, "libtext.so")
+	if err := os.WriteFile(text, []byte("no library"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(variable, text+string(filepath.ListSeparator)+folder)
+	_, err := Open("test", variable, "libtext.so")
+	if want := "test: library " + text + ": it is no shared library"; err == nil || err.Error() != want {
+		t.Errorf("got %v\nexpected %s", err, want)
+	}
+	t.Chdir(folder)
+	t.Setenv(variable, ".")
+	_, err = Open("test", variable, "libtext.so")
+	if want := "test: library ./libtext.so: it is no shared library"; err == nil || err.Error() != want {
+		t.Errorf("got %v\nexpected %s", err, want)
+	}
+	t.Setenv(variable, text)
+	if _, err := Open("test", variable, "libc.so.6"); err != nil {
+		t.Errorf("past the folders: %v", err)
+	}
+}
+
+func TestAnEmptyNameIsNoLibrary(t *testing.T) {
+	for _, folders := range []string{"", t.TempDir()} {
+		t.Setenv(variable, folders)
+		_, err := Open("test", variable, "")
+		if want := "test: the library's name is empty; expected a file's name or its path"; !errors.Is(err, weir.ErrArgument) || err.Error() != want {
+			t.Errorf("got %v\nexpected %s", err, want)
+		}
+	}
+}
+
 func TestATextIsReadToItsEndAndMadeUTF8(t *testing.T) {
 	long := make([]byte, mostText+10)
 	for i := range long {
