@@ -25,6 +25,9 @@ type Checker struct {
 //
 //go:noinline
 func (c *Checker) Check(who string, fn func() int32) error {
+	if fn == nil {
+		return weir.Argf(who, "the function is nil; expected one to call")
+	}
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	status := fn()

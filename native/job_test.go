@@ -460,6 +460,27 @@ func TestManyJobsOverManySessionsAreEachDoneOnce(t *testing.T) {
 	}
 }
 
+func TestNilAndZeroJobsLibrariesAndFunctionsAreRefused(t *testing.T) {
+	ctx := start(t)
+	lib, s := openTest(t, ctx), newSession(t, ctx)
+	ofLibrary := func(l *native.Library) error {
+		_, err := l.Job("who", "rt_wait_job")
+		return err
+	}
+	for want, err := range map[string]error{
+		"who: the job is nil; expected one that Library.Job made":             (*native.Job)(nil).Run(ctx, s, "who"),
+		"who: the job is the zero Job; expected one that Library.Job made":    new(native.Job).Run(ctx, s, "who"),
+		"who: the library is nil; expected one that Open loaded":              ofLibrary(nil),
+		"who: the library is the zero Library; expected one that Open loaded": ofLibrary(new(native.Library)),
+		"who: the function is nil; expected one to call":                      lib.Check("who", nil),
+	} {
+		says(t, err, weir.KindLogic, want)
+		if !errors.Is(err, weir.ErrArgument) {
+			t.Errorf("%v is no argument error", err)
+		}
+	}
+}
+
 func TestALibraryForOtherDevicesIsRefused(t *testing.T) {
 	ctx := start(t)
 	lib, s := native.ForOtherDevices(openTest(t, ctx)), newSession(t, ctx)
