@@ -491,6 +491,46 @@ func TestALibraryForOtherDevicesIsRefused(t *testing.T) {
 }
 
 // TestAJobsViewsAreReadOrWrittenByTheirMode: beside an open read a job may read.
+// TestWhatAJobHasExcludesConflictsAndIsNotFreed, until it has returned.
+func TestWhatAJobHasExcludesConflictsAndIsNotFreed(t *testing.T) {
+	ctx := start(t)
+	s := newSession(t, ctx)
+	lib := must(native.Open(ctx, "hold", compile(t, "libhold.so", `
+#include <stdint.h>
+#include <unistd.h>
+const char *hold_last_error(void) { return ""; }
+int hold_last_error_kind(void) { return 0; }
+int hold_check_abi(const void *loaded) { return 0; }
+void hold_job(char *args, size_t bytes, void *outcome) { /* a view, and two descriptors */
+	int32_t *fd = (int32_t *)(args + 152);
+	char byte = 1;
+	*(int32_t *)outcome = !(write(fd[0], &byte, 1) == 1 && read(fd[1], &byte, 1) == 1);
+}`), native.Exports{CheckABI: "hold_check_abi", LastError: "hold_last_error", LastErrorKind: "hold_last_error_kind"}))
+	g := newGate(t, openTest(t, ctx))
+	other := newSession(t, ctx)
+	for mode, readable := range map[native.Param]bool{native.ViewIn: true, native.ViewOut: false, native.ViewInOut: false} {
+		a := must(tensor.Zeros(ctx, tensor.Int32, 4))
+		hold := job(t, lib, "hold_job", mode, native.Int32, native.Int32)
+		done := make(chan error, 1)
+		go func() { done <- hold.Run(ctx, s, "hold", a, int(g.started[1].Fd()), int(g.proceed[0].Fd())) }()
+		g.begun()
+		if err := a.Free(); !errors.Is(err, weir.ErrBusy) {
+			t.Errorf("mode %d: freed while a job has it: %v", mode, err)
+		}
+		body := func(*native.Scope) error { return nil }
+		if err := other.Do(ctx, body, native.InOut(a)); !errors.Is(err, weir.ErrBusy) {
+			t.Errorf("mode %d: written while a job has it: %v", mode, err)
+		}
+		if err := other.Do(ctx, body, native.In(a)); errors.Is(err, weir.ErrBusy) == readable || readable && err != nil {
+			t.Errorf("mode %d: read while a job has it: %v; expected that it can be: %t", mode, err, readable)
+		}
+		g.open()
+		if err := errors.Join(<-done, other.Do(ctx, body, native.InOut(a)), a.Free()); err != nil {
+			t.Errorf("mode %d: after the job: %v", mode, err)
+		}
+	}
+}
+
 func TestAJobsViewsAreReadOrWrittenByTheirMode(t *testing.T) {
 	ctx := start(t)
 	lib, s := openTest(t, ctx), newSession(t, ctx)
