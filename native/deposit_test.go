@@ -278,6 +278,22 @@ func TestOutputsThatCannotBecomeArraysAreNotLostSilently(t *testing.T) {
 	}
 }
 
+func TestADepositThatKeepsAClosedSessionsHandleIsALeak(t *testing.T) {
+	d := newDepot(t)
+	s, r := must(native.NewSession(d.ctx)), must(runtime.Here(d.ctx))
+	x := must(s.NewDeposit())
+	d.ok(errors.Join(d.asJob.Run(d.ctx, s, "deposit", 1, 4, x), s.Close()))
+	named := func() bool {
+		return slices.ContainsFunc(r.Live(), func(l runtime.Leak) bool { return l.Kind == "native session" && l.Name == "of a deposit" })
+	}
+	if !named() {
+		t.Errorf("%v live; expected the session of a deposit among them", r.Live())
+	}
+	if err := x.Close(); err != nil || named() {
+		t.Errorf("%v; still live once the deposit is closed: %t", err, named())
+	}
+}
+
 // TestOfTwoThreadsThatFillOneRecordOneDoes, and the other changes nothing.
 func TestOfTwoThreadsThatFillOneRecordOneDoes(t *testing.T) {
 	d := newDepot(t)

@@ -479,14 +479,17 @@ func (s *sessions) Close() error {
 	return errors.Join(s.errs...)
 }
 
-// Live lists the sessions that nobody closed.
+// Live lists the sessions that nobody closed, or whose handle a deposit's memory keeps.
 func (s *sessions) Live() []runtime.Leak {
 	s.settle()
 	var live []runtime.Leak
 	for _, c := range s.list() {
 		c.mu.Lock()
-		if c.owned {
-			live = append(live, runtime.Leak{Kind: "native session", Device: s.resources.Device().Name(), Stack: c.stack})
+		if leak := (runtime.Leak{Kind: "native session", Device: s.resources.Device().Name(), Stack: c.stack}); c.owned {
+			live = append(live, leak)
+		} else if c.held > 0 {
+			leak.Name = "of a deposit"
+			live = append(live, leak)
 		}
 		c.mu.Unlock()
 	}
