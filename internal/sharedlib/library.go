@@ -3,6 +3,7 @@ package sharedlib
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,9 @@ func Open(who, variable, name string) (Library, error) {
 		}
 	} else if !exists(path) {
 		return Library{}, cannotLoad(who, "library %s: there is no such file; build it or correct the path", path)
+	}
+	if has, needs := extent(path); has < needs {
+		return Library{}, cannotLoad(who, "library %s: it is cut off: it has %d bytes, and maps %d; build or copy it again", path, has, needs)
 	}
 	handle, err := dlopen(path)
 	if err == nil {
@@ -144,6 +148,36 @@ func diagnose(path string) error {
 		return fmt.Errorf("it is built for %s, and this process runs on %s; build it for that", machine(is), machine(want))
 	}
 	return nil
+}
+
+// extent is how many bytes a library has, and how many its segments map: the loader
+// does not look, and the process ends where it touches one that is not there. Both are
+// 0 of what is none of this system's libraries.
+func extent(path string) (has, needs uint64) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0
+	}
+	defer f.Close()
+	var h elf.Header64
+	info, err := f.Stat()
+	if err != nil || binary.Read(f, binary.LittleEndian, &h) != nil || !bytes.HasPrefix(h.Ident[:], []byte(elf.ELFMAG)) || elf.Machine(h.Machine) != machines[goruntime.GOARCH] {
+		return 0, 0
+	}
+	segments := make([]elf.Prog64, h.Phnum)
+	size := uint64(binary.Size(segments))
+	if needs = h.Phoff + size; needs > uint64(info.Size()) {
+		return uint64(info.Size()), needs
+	}
+	if binary.Read(io.NewSectionReader(f, int64(h.Phoff), int64(size)), binary.LittleEndian, segments) != nil {
+		return 0, 0
+	}
+	for _, p := range segments {
+		if elf.ProgType(p.Type) == elf.PT_LOAD {
+			needs = max(needs, p.Off+p.Filesz)
+		}
+	}
+	return uint64(info.Size()), needs
 }
 
 func machine(m elf.Machine) string {
