@@ -28,6 +28,9 @@ func (c *Checker) Check(who string, fn func() int32) error {
 	if fn == nil {
 		return weir.Argf(who, "the function is nil; expected one to call")
 	}
+	if c.lastError == 0 {
+		return weir.Argf(who, "the checker is that of no library; expected one that Open loaded")
+	}
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	status := fn()

@@ -468,11 +468,12 @@ func TestNilAndZeroJobsLibrariesAndFunctionsAreRefused(t *testing.T) {
 		return err
 	}
 	for want, err := range map[string]error{
-		"who: the job is nil; expected one that Library.Job made":             (*native.Job)(nil).Run(ctx, s, "who"),
-		"who: the job is the zero Job; expected one that Library.Job made":    new(native.Job).Run(ctx, s, "who"),
-		"who: the library is nil; expected one that Open loaded":              ofLibrary(nil),
-		"who: the library is the zero Library; expected one that Open loaded": ofLibrary(new(native.Library)),
-		"who: the function is nil; expected one to call":                      lib.Check("who", nil),
+		"who: the job is nil; expected one that Library.Job made":               (*native.Job)(nil).Run(ctx, s, "who"),
+		"who: the job is the zero Job; expected one that Library.Job made":      new(native.Job).Run(ctx, s, "who"),
+		"who: the library is nil; expected one that Open loaded":                ofLibrary(nil),
+		"who: the library is the zero Library; expected one that Open loaded":   ofLibrary(new(native.Library)),
+		"who: the function is nil; expected one to call":                        lib.Check("who", nil),
+		"who: the checker is that of no library; expected one that Open loaded": new(native.Library).Check("who", func() int32 { return 1 }),
 	} {
 		says(t, err, weir.KindLogic, want)
 		if !errors.Is(err, weir.ErrArgument) {

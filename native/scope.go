@@ -62,12 +62,13 @@ type Scope struct {
 //		})
 //	}, native.In(x), native.InOut(centroids))
 //
-// Before body, it waits until the work that was queued on each array is done, or ctx
-// ends. On every way out of body, a panic and runtime.Goexit included, the views are
-// cleared; that waits for nothing, and later operations on the arrays come after what
-// the session's stream has been given. An entry point that leaves work queued on
-// another stream synchronises before it returns. Meanwhile the arrays cannot be freed,
-// and operations that exclude their use here are ErrBusy.
+// Before body, it waits until the work that was queued on each array is done. When ctx
+// ends before that, or has ended, body is not called. On every way out of body, a panic
+// and runtime.Goexit included, the views are cleared; that waits for nothing, and later
+// operations on the arrays come after what the session's stream has been given. An
+// entry point that leaves work queued on another stream synchronises before it returns.
+// Meanwhile the arrays cannot be freed, and operations that exclude their use here are
+// ErrBusy.
 //
 // It answers body's error. An array of an element type other than float32, float64,
 // int32 and int64, one that was freed, a deposit that cannot be filled any more and a
@@ -83,6 +84,9 @@ func (s *Session) Do(ctx context.Context, body func(*Scope) error, operands ...O
 	}
 	if err := tensor.Recordable(ctx, who); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return &weir.Error{Op: who, Device: c.resources.Device().Name(), Message: "the function was not called", Err: weir.Cancelled(context.Cause(ctx))}
 	}
 	sc := &Scope{core: c}
 	if err := sc.begin(ctx, who, operands); err != nil {
@@ -164,6 +168,9 @@ func (sc *Scope) end(err *error) {
 func (c *core) lend(ctx context.Context, who, job string, held []buffer.Held) error {
 	if len(held) > 0 {
 		if err := buffer.Hold(ctx, who, held); err != nil {
+			if errors.Is(err, weir.ErrCancelled) {
+				err = &weir.Error{Op: who, Device: c.resources.Device().Name(), Message: "the work that was queued on an array is not done", Err: err}
+			}
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	goruntime "runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -166,7 +167,8 @@ func TestAWaitForAnArrayEndsWithItsContextAndNothingIsHeld(t *testing.T) {
 		func(ctx context.Context) error { return asJob.Run(ctx, s, "add", b, 1) },
 	} {
 		soon, cancel := context.WithTimeout(ctx, time.Millisecond)
-		if err := run(soon); !errors.Is(err, weir.ErrCancelled) || !errors.Is(err, context.DeadlineExceeded) {
+		if err := run(soon); !errors.Is(err, weir.ErrCancelled) || !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), " on "+deviceName+": the work that was queued on an array is not done: ") {
 			t.Errorf("got %v; expected the context's end", err)
 		}
 		cancel()
@@ -177,6 +179,18 @@ func TestAWaitForAnArrayEndsWithItsContextAndNothingIsHeld(t *testing.T) {
 	release()
 	if err := errors.Join(asJob.Run(ctx, s, "add", b, 1), b.Free()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestUnderAContextThatHasEndedAScopesFunctionIsNotCalled(t *testing.T) {
+	ctx := start(t)
+	s := newSession(t, ctx)
+	why := errors.New("why")
+	ended, cancel := context.WithCancelCause(ctx)
+	cancel(why)
+	err := s.Do(ended, func(*native.Scope) error { t.Error("called"); return nil }, native.In(must(tensor.Zeros(ctx, tensor.Int32, 8))))
+	if !errors.Is(err, weir.ErrCancelled) || !errors.Is(err, why) || err.Error() != "Session.Do on "+deviceName+": the function was not called: why" {
+		t.Errorf("got %v; expected the context's end", err)
 	}
 }
 

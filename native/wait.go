@@ -20,6 +20,9 @@ func (s *signal) wait() {
 	s.linger()
 	for n := 0; n < len(s.bytes); {
 		m, err := s.read.Read(s.bytes[n:])
+		if err != nil && s.notYet(err) {
+			continue
+		}
 		if err != nil { // then nobody knows when the job's memory may be freed
 			panic(fmt.Sprintf("native: waiting for a job: %v", err))
 		}

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,16 @@ const soon = 50_000 // ns
 func (s *signal) linger() {
 	s.polled[0] = unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
 	_, _ = unix.Ppoll(s.polled[:], &unix.Timespec{Nsec: soon}, nil) // whatever it answers, a read follows
+}
+
+// notYet waits on, on this thread, where err says that there is nothing to read: the
+// system had no room for the descriptor in the poller.
+func (s *signal) notYet(err error) bool {
+	if !errors.Is(err, unix.EAGAIN) {
+		return false
+	}
+	_, _ = unix.Ppoll(s.polled[:], nil, nil)
+	return true
 }
 
 type polled [1]unix.PollFd

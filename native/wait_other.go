@@ -15,4 +15,6 @@ func newSignal() (*signal, error) {
 
 func (s *signal) linger() {}
 
+func (s *signal) notYet(error) bool { return false }
+
 type polled struct{}
