@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -23,7 +24,8 @@ type Plot struct {
 }
 
 type plotLine struct {
-	name   string
+	series string
+	name   string // with the series
 	points plotter.XYs
 }
 
@@ -86,7 +88,7 @@ func (p *Plot) add(r Result, x float64) {
 		i := slices.IndexFunc(p.lines, func(l plotLine) bool { return l.name == name })
 		if i < 0 {
 			i = len(p.lines)
-			p.lines = append(p.lines, plotLine{name: name})
+			p.lines = append(p.lines, plotLine{series: r.At.Series, name: name})
 		}
 		if value > 0 { // what took no time has no logarithm
 			p.lines[i].points = append(p.lines[i].points, plotter.XY{X: x, Y: u.seconds(value) * 1e6})
@@ -113,10 +115,28 @@ func (p *Plot) settle() bool {
 	return seen
 }
 
+// legend answers the title and what lines are called: the series of all, where they
+// have one, is in the title.
+func (p *Plot) legend() (title string, names []string) {
+	series := p.lines[0].series
+	one := !slices.ContainsFunc(p.lines, func(l plotLine) bool { return l.series != series })
+	for _, l := range p.lines {
+		if one {
+			l.name = strings.TrimPrefix(l.name, series+": ")
+		}
+		names = append(names, l.name)
+	}
+	if one {
+		return series + "\n" + p.title, names
+	}
+	return p.title, names
+}
+
 // Write writes the picture as PNG. Both axes are logarithmic.
 func (p *Plot) Write(w io.Writer) error {
 	drawing := plot.New()
-	drawing.Title.Text = p.title
+	title, names := p.legend()
+	drawing.Title.Text = title
 	drawing.X.Label.Text, drawing.Y.Label.Text = p.axis, "us per operation"
 	drawing.X.Scale, drawing.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	drawing.X.Tick.Marker, drawing.Y.Tick.Marker = p.ticks(), plot.LogTicks{Prec: -1}
@@ -130,7 +150,7 @@ func (p *Plot) Write(w io.Writer) error {
 		line.Color, line.Dashes = plotutil.Color(i), plotutil.Dashes(i/len(plotutil.DefaultColors))
 		points.Color, points.Shape = plotutil.Color(i), plotutil.Shape(i)
 		drawing.Add(line, points)
-		drawing.Legend.Add(l.name, line, points)
+		drawing.Legend.Add(names[i], line, points)
 	}
 	p.makeRoom(&drawing.Y)
 	png, err := drawing.WriterTo(10*vg.Inch, 7*vg.Inch, "png")

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"image/png"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,6 +83,19 @@ func flowsAreDrawn(t *testing.T, env Env, names ...string) {
 	}
 	if len(all) != len(names) {
 		t.Errorf("%d plots; expected %q", len(all), names)
+	}
+}
+
+func TestASeriesThatAllLinesAreOfIsInTheTitle(t *testing.T) {
+	one := Plots(aHeader(), []Result{at("loop", 8, 0), at("loop", 16, 0)})
+	title, names := one[0].legend()
+	if want := []string{"Weir", "floor", "torch loop"}; !strings.HasPrefix(title, "loop\nproducts\n") || !slices.Equal(names, want) {
+		t.Errorf("of one series: title %q, lines %q; expected that of loop, and %q", title, names, want)
+	}
+	two := Plots(aHeader(), []Result{at("loop", 8, 0), at("loop", 16, 0), at("batch", 8, 0), at("batch", 16, 0)})
+	title, names = two[0].legend()
+	if !strings.HasPrefix(title, "products\n") || len(names) != 6 || names[0] != "loop: Weir" || names[3] != "batch: Weir" {
+		t.Errorf("of two: title %q, lines %q; expected each with its series", title, names)
 	}
 }
 
