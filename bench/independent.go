@@ -35,6 +35,9 @@ var flowIndependent = Scenario{
 			most     float64
 		}{{requiredSmall, fewProducts, 0.9}, {requiredSmall, allProducts, 0.5}, {requiredMedium, fewProducts, 1.3}, {requiredMedium, allProducts, 1.3}} {
 			limits := []Limit{{Of: OfValue, Max: c.most}}
+			if c.n == requiredSmall && c.count == allProducts {
+				limits = append(limits, Limit{Of: OfFigure, Figure: processCPU, Max: 0.5})
+			}
 			if host {
 				limits = nil
 			}

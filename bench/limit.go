@@ -7,8 +7,9 @@ import (
 
 // Limit is a figure that a case must not exceed.
 type Limit struct {
-	Of  Quantity
-	Max float64
+	Of     Quantity
+	Figure string // its name, for OfFigure
+	Max    float64
 	// Spread lets the spread count: it is enough that the lower quartile of the
 	// rounds' ratios reaches the limit. For limits that ask for equality, which
 	// the median of two equal things misses half the time.
@@ -23,6 +24,7 @@ const (
 	OfExcess                 // the value less the floor, in the case's unit
 	OfRatio                  // the value over the floor
 	OfAllocs                 // heap allocations of an operation
+	OfFigure                 // a figure of the trial, in its unit
 )
 
 // reached says whether r keeps the limit.
@@ -39,12 +41,26 @@ func (l Limit) reached(r *Result) bool {
 		return r.Ratio <= l.Max
 	case OfAllocs:
 		return r.Allocs != nil && float64(*r.Allocs) <= l.Max
+	case OfFigure:
+		f := r.figure(l.Figure)
+		return f.Name != "" && f.Value <= l.Max
 	}
 	return false
 }
 
-// text is the limit for people, as "value <= 150 ns/op".
-func (l Limit) text(u Unit) string {
+// figure is the one of that name; zero where there is none.
+func (r *Result) figure(name string) Figure {
+	for _, f := range r.Figures {
+		if f.Name == name {
+			return f
+		}
+	}
+	return Figure{}
+}
+
+// text is the limit of r for people, as "value <= 150 ns/op".
+func (l Limit) text(r *Result) string {
+	u := Unit(r.Unit)
 	switch l.Of {
 	case OfValue:
 		return fmt.Sprintf("value <= %g %s", l.Max, u)
@@ -52,6 +68,8 @@ func (l Limit) text(u Unit) string {
 		return fmt.Sprintf("value-floor <= %g %s", l.Max, u)
 	case OfAllocs:
 		return fmt.Sprintf("allocs <= %g", l.Max)
+	case OfFigure:
+		return strings.TrimSpace(fmt.Sprintf("%s <= %g %s", l.Figure, l.Max, r.figure(l.Figure).Unit))
 	}
 	text := fmt.Sprintf("ratio <= %.3f", l.Max)
 	if l.Spread {
@@ -69,7 +87,7 @@ func (r *Result) judge(limits []Limit) {
 	var texts []string
 	for _, l := range limits {
 		ok = ok && l.reached(r)
-		texts = append(texts, l.text(Unit(r.Unit)))
+		texts = append(texts, l.text(r))
 	}
 	r.Limit, r.OK = strings.Join(texts, ", "), &ok
 }

@@ -321,8 +321,11 @@ func (x *flowing) terms(i int) int {
 	return n
 }
 
+// processCPU is the figure of the process's time for an operation, on all processors.
+const processCPU = "process CPU"
+
 func (x *flowing) figures(Result) []Figure {
-	return append([]Figure{x.sent.figure("submit"), x.cpu.figure("process CPU")}, x.further...)
+	return append([]Figure{x.sent.figure("submit"), x.cpu.figure(processCPU)}, x.further...)
 }
 
 func (x *flowing) close() error {

@@ -44,7 +44,8 @@ func TestARatioIsOfMediansAndItsSpreadOfRounds(t *testing.T) {
 
 func TestALimitJudgesItsQuantity(t *testing.T) {
 	one := int64(1)
-	r := Result{Unit: "us/op", Value: 7, Floor: 5, Ratio: 1.4, Low: 0.9, High: 1.5, Allocs: &one}
+	r := Result{Unit: "us/op", Value: 7, Floor: 5, Ratio: 1.4, Low: 0.9, High: 1.5, Allocs: &one,
+		Figures: []Figure{{"submit", 1, "us"}, {"process CPU", 2, "us"}}}
 	for _, c := range []struct {
 		limit Limit
 		want  bool
@@ -58,13 +59,16 @@ func TestALimitJudgesItsQuantity(t *testing.T) {
 		{Limit{Of: OfRatio, Max: 1}, false, "ratio <= 1.000"},
 		{Limit{Of: OfRatio, Max: 1, Spread: true}, true, "ratio <= 1.000 within the spread"},
 		{Limit{Of: OfRatio, Max: 0.8, Spread: true}, false, "ratio <= 0.800 within the spread"},
+		{Limit{Of: OfFigure, Figure: "process CPU", Max: 2}, true, "process CPU <= 2 us"},
+		{Limit{Of: OfFigure, Figure: "process CPU", Max: 1.9}, false, "process CPU <= 1.9 us"},
+		{Limit{Of: OfFigure, Figure: "none of that name", Max: 9}, false, "none of that name <= 9"},
 		{Limit{Of: OfAllocs, Max: 1}, true, "allocs <= 1"},
 		{Limit{Of: OfAllocs, Max: 0}, false, "allocs <= 0"},
 	} {
 		if got := c.limit.reached(&r); got != c.want {
 			t.Errorf("%+v: reached is %v; expected %v", c.limit, got, c.want)
 		}
-		if got := c.limit.text("us/op"); got != c.text {
+		if got := c.limit.text(&r); got != c.text {
 			t.Errorf("%+v reads %q; expected %q", c.limit, got, c.text)
 		}
 	}
