@@ -233,7 +233,7 @@ func TestOnNamesTheDeviceOfConstructors(t *testing.T) {
 }
 
 func TestADeviceOfAnEarlierRuntimeIsNamedAsSuch(t *testing.T) {
-	first, err := runtime.Start(runtime.Options{})
+	first, err := runtime.StartFamilies(machine(0), runtime.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
