@@ -411,9 +411,23 @@ func TestWhatOperationsMadeIsGivenBack(t *testing.T) {
 		l := async.NewLog[*result](context.Background(), "arena", nil)
 		s := scheduler.Of(ctx)
 		last := async.Named("first", results.result(-1))
+		const chunk = 1000
+		// The log keeps room for as many as were ever asked for at once: a chunk.
+		if _, debug := s.(*scheduler.Debug); !debug { // which runs nothing before somebody waits
+			h := heldUp{make(chan struct{}), make(chan struct{})}
+			first := l.Make(ctx, s, callers.Site{}, false, h, last)
+			<-h.began
+			for range chunk {
+				first = l.Make(ctx, s, callers.Site{}, false, resultOf{&results}, first)
+			}
+			close(h.end)
+			if _, err := first.Get(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
 		flat(t, func(i int) {
 			last = l.Make(ctx, s, callers.Site{}, false, resultOf{&results}, last)
-			if i%1000 == 999 {
+			if i%chunk == chunk-1 {
 				if x, err := last.Get(ctx); x == nil || x.n != i || err != nil {
 					t.Fatalf("operation %d made %v, %v", i, x, err)
 				}
@@ -423,6 +437,16 @@ func TestWhatOperationsMadeIsGivenBack(t *testing.T) {
 		goruntime.KeepAlive(last)
 		goruntime.KeepAlive(l)
 	})
+}
+
+// heldUp says when it is launched, waits, and makes what it is given.
+type heldUp struct{ began, end chan struct{} }
+
+func (heldUp) Name() string { return "test.HeldUp" }
+func (h heldUp) Launch(_ context.Context, in []*result) (*result, error) {
+	close(h.began)
+	<-h.end
+	return in[0], nil
 }
 
 type resultOf struct{ of *counted }
