@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -25,7 +24,7 @@ type Plot struct {
 
 type plotLine struct {
 	series string
-	name   string // with the series
+	of     string // Weir, floor or a peer
 	points plotter.XYs
 }
 
@@ -83,12 +82,11 @@ func against(h Header, scenario string, results []Result, xName string, x func(P
 // add adds a case's points at x.
 func (p *Plot) add(r Result, x float64) {
 	u := Unit(r.Unit)
-	point := func(name string, value float64) {
-		name = r.At.Series + ": " + name
-		i := slices.IndexFunc(p.lines, func(l plotLine) bool { return l.name == name })
+	point := func(of string, value float64) {
+		i := slices.IndexFunc(p.lines, func(l plotLine) bool { return l.series == r.At.Series && l.of == of })
 		if i < 0 {
 			i = len(p.lines)
-			p.lines = append(p.lines, plotLine{series: r.At.Series, name: name})
+			p.lines = append(p.lines, plotLine{series: r.At.Series, of: of})
 		}
 		if value > 0 { // what took no time has no logarithm
 			p.lines[i].points = append(p.lines[i].points, plotter.XY{X: x, Y: u.seconds(value) * 1e6})
@@ -121,10 +119,11 @@ func (p *Plot) legend() (title string, names []string) {
 	series := p.lines[0].series
 	one := !slices.ContainsFunc(p.lines, func(l plotLine) bool { return l.series != series })
 	for _, l := range p.lines {
-		if one {
-			l.name = strings.TrimPrefix(l.name, series+": ")
+		name := l.of
+		if !one {
+			name = l.series + ": " + name
 		}
-		names = append(names, l.name)
+		names = append(names, name)
 	}
 	if one {
 		return series + "\n" + p.title, names

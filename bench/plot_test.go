@@ -25,7 +25,8 @@ func drawn(all []Plot) map[string]map[string][]float64 {
 		names[p.Name] = map[string][]float64{}
 		for _, l := range p.lines {
 			for _, xy := range l.points {
-				names[p.Name][l.name] = append(names[p.Name][l.name], xy.X, xy.Y)
+				name := l.series + ": " + l.of
+				names[p.Name][name] = append(names[p.Name][name], xy.X, xy.Y)
 			}
 		}
 	}

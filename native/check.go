@@ -51,6 +51,14 @@ func (c *Checker) failed(who string, status int32, message string, kind int32) e
 	return e
 }
 
+// none is what was given in the place of a thing of that name: nil, or the zero one.
+func none(isNil bool, what string) string {
+	if isNil {
+		return "nil"
+	}
+	return "the zero " + what
+}
+
 // refuse is an error of kind logic that Weir finds, before native code does.
 func refuse(who string, cause error, format string, args ...any) error {
 	return &weir.Error{Op: who, Kind: weir.KindLogic, Message: fmt.Sprintf(format, args...), Err: cause}

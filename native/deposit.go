@@ -75,7 +75,7 @@ func (s *Session) NewDeposit() (*Deposit, error) {
 // bindable refuses, of kind logic, what can't be lent to a call.
 func (d *Deposit) bindable(who string) error {
 	if d == nil || d.owner == nil {
-		return refuse(who, nil, "expected a deposit for a deposit parameter, given %s", map[bool]string{true: "nil", false: "the zero Deposit"}[d == nil])
+		return refuse(who, nil, "expected a deposit for a deposit parameter, given %s", none(d == nil, "Deposit"))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -100,7 +100,7 @@ func (j *Job) Run(ctx context.Context, s *Session, who string, args ...any) erro
 		return refuse(who, nil, "a job was asked for inside %s, where nothing may wait; ask for it outside", inside)
 	}
 	if j == nil || j.library == nil {
-		return refuse(who, weir.ErrArgument, "the job is %s; expected one that Library.Job made", map[bool]string{true: "nil", false: "the zero Job"}[j == nil])
+		return refuse(who, weir.ErrArgument, "the job is %s; expected one that Library.Job made", none(j == nil, "Job"))
 	}
 	c, err := s.use(who)
 	if err != nil {

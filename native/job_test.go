@@ -491,7 +491,6 @@ func TestALibraryForOtherDevicesIsRefused(t *testing.T) {
 	}
 }
 
-// TestAJobsViewsAreReadOrWrittenByTheirMode: beside an open read a job may read.
 // TestWhatAJobHasExcludesConflictsAndIsNotFreed, until it has returned.
 func TestWhatAJobHasExcludesConflictsAndIsNotFreed(t *testing.T) {
 	ctx := start(t)
@@ -532,6 +531,7 @@ void hold_job(char *args, size_t bytes, void *outcome) { /* a view, and two desc
 	}
 }
 
+// TestAJobsViewsAreReadOrWrittenByTheirMode: beside an open read a job may read.
 func TestAJobsViewsAreReadOrWrittenByTheirMode(t *testing.T) {
 	ctx := start(t)
 	lib, s := openTest(t, ctx), newSession(t, ctx)

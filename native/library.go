@@ -72,7 +72,7 @@ func Open(ctx context.Context, who, path string, exports Exports) (*Library, err
 // Symbol is the address of a function or variable of the library.
 func (l *Library) Symbol(who, name string) (uintptr, error) {
 	if l == nil || l.runtime == nil {
-		return 0, refuse(who, weir.ErrArgument, "the library is %s; expected one that Open loaded", map[bool]string{true: "nil", false: "the zero Library"}[l == nil])
+		return 0, refuse(who, weir.ErrArgument, "the library is %s; expected one that Open loaded", none(l == nil, "Library"))
 	}
 	return symbol(l.file, who, name)
 }

@@ -190,7 +190,7 @@ func (s *Session) Handle() (unsafe.Pointer, error) {
 // use refuses what no session is.
 func (s *Session) use(who string) (*core, error) {
 	if s == nil || s.core == nil {
-		return nil, refuse(who, weir.ErrArgument, "the session is %s; expected one that NewSession made", map[bool]string{true: "nil", false: "the zero Session"}[s == nil])
+		return nil, refuse(who, weir.ErrArgument, "the session is %s; expected one that NewSession made", none(s == nil, "Session"))
 	}
 	return s.core, nil
 }
@@ -346,9 +346,10 @@ func (c *core) await(who string, deadline <-chan time.Time) error {
 }
 
 // tail is a completion of all that native code was given the stream for: zero where
-// nothing is left, which costs less to ask than a record, and nobody waits for it. Native
-// code may have submitted anything at any time, and another call may be submitting now,
-// so what is recorded is never taken for all: a second handle of the stream sees to that.
+// nothing is left, which is asked since a record would be one more thing that the next
+// scope waits for. Native code may have submitted anything at any time, and another call
+// may be submitting now, so what is recorded is never taken for all: a second handle of
+// the stream sees to that.
 func (c *core) tail() (stream.Completion, error) {
 	if c.memory == memoryDevice {
 		if idle, err := c.stream.Everything().Done(); idle && err == nil {
@@ -485,10 +486,11 @@ func (s *sessions) Live() []runtime.Leak {
 	var live []runtime.Leak
 	for _, c := range s.list() {
 		c.mu.Lock()
-		if leak := (runtime.Leak{Kind: "native session", Device: s.resources.Device().Name(), Stack: c.stack}); c.owned {
-			live = append(live, leak)
-		} else if c.held > 0 {
-			leak.Name = "of a deposit"
+		if c.owned || c.held > 0 {
+			leak := runtime.Leak{Kind: "native session", Device: s.resources.Device().Name(), Stack: c.stack}
+			if !c.owned {
+				leak.Name = "of a deposit"
+			}
 			live = append(live, leak)
 		}
 		c.mu.Unlock()

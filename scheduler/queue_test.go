@@ -42,7 +42,7 @@ func TestAQueueIsAListFromWhichAnybodyMayLeave(t *testing.T) {
 			},
 			"remove": func(t *rapid.T) {
 				if len(in) == 0 {
-					t.Skip()
+					t.Skip("nobody waits")
 				}
 				i := rapid.IntRange(0, len(in)-1).Draw(t, "i")
 				if !q.Remove(in[i]) {

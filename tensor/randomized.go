@@ -44,8 +44,9 @@ func (p Provider) applyRandomized(r *randomized)        { r.provider = p }
 // Columns of u and rows of vh are orthonormal. A matrix with NaN or infinity has NaN in
 // all results.
 //
-// a is of float32, float64, complex64 or complex128; RAFT takes the first two. It
-// returns when submitted; on CUDA it waits, as SVD does.
+// a is of float32, float64, complex64 or complex128; RAFT takes the first two, and
+// matrices whose larger extent times k + p is less than 2³¹. It returns when submitted;
+// on CUDA it waits, as SVD does.
 func RandomizedSVD(ctx context.Context, a *Array, k int, opts ...RandomizedOption) (u, s, vh *Array, err error) {
 	r := randomized{a: a, k: k, oversampling: 10, iterations: 2}
 	for i, o := range opts {
