@@ -1,7 +1,9 @@
 package native
 
 import (
+	"bytes"
 	"os"
+	goruntime "runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +28,9 @@ func TestAJobIsWaitedForWithoutThePoller(t *testing.T) {
 		s.wait()
 		close(returned)
 	}()
+	for stacks := make([]byte, 1<<20); !bytes.Contains(stacks[:goruntime.Stack(stacks, true)], []byte(".notYet(")); {
+		goruntime.Gosched()
+	}
 	if _, err := unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
 		t.Fatal(err)
 	}
